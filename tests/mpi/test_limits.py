@@ -16,7 +16,7 @@ from mpi4py import MPI
 
 import isthmus
 from groups import pair
-from isthmus.mpi.context.attribute import known
+from isthmus.mpi.context.attribute import lookup
 from sampling import some
 from support import TURN, agree
 
@@ -233,7 +233,7 @@ def test_another_node_hears_of_an_interrupt_at_its_limit(comm, monkeypatch):
         with pytest.raises(InterruptedError):
             while True:
                 time.sleep(0.01) if time.monotonic() < begin + 0.05 else call()
-        known(inter, "context").refuse(0, InterruptedError())
+        lookup(inter, "context").refuse(0, InterruptedError())
     else:
         with pytest.raises(RuntimeError):
             while time.monotonic() < begin + SOON:
@@ -307,7 +307,7 @@ def test_nothing_that_waits_is_in_a_cycle(comm):
             inter.timeout = seconds
             for name in ("messages", "memory", "persistent", "nonblocking"):
                 CALLS[name](inter)()
-        context = known(inter, "context")
+        context = lookup(inter, "context")
         gone = [weakref.ref(plan) for plan in context.plans.plans()]
         del context
         inter.Free()

@@ -39,6 +39,7 @@ CLEANED = (
     "launch",
     "mpi/arguments",
     "mpi/buffers",
+    "mpi/context",
     "mpi/costs",
     "mpi/plan",
     "mpi/redistribution",

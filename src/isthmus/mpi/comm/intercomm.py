@@ -120,11 +120,11 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
         It needs an MPI library that goes on without lost processes, as Open MPI does
         with `mpiexec --with-ft ulfm`. `isthmus.ProcessLost` where a whole group died.
         """
-        from ..context.attribute import known
+        from ..context.attribute import lookup
         from ..context.inter import InterContext
         from ..waiting.bounded import bounded
 
-        c = known(self, "context")
+        c = lookup(self, "context")
         if not isinstance(c, InterContext) or not c.survives:
             raise NotImplementedError(
                 "this MPI library does not go on when processes are lost, or was not "

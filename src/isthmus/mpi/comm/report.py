@@ -6,7 +6,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from ..context.attribute import known
+from ..context.attribute import lookup
 from ..context.context import Context
 from ..waiting.waiting import TimeLimit, until
 
@@ -20,7 +20,7 @@ def stalled_report(comm: Any, seconds: float = 1.0) -> list[str]:
     Call it after `isthmus.Stalled` was raised; it needs no answer of anybody. Where not
     even the first call came to its end, there is only the own line.
     """
-    found = known(comm, "context")
+    found = lookup(comm, "context")
     if not isinstance(found, Context):
         return [getattr(found, "why", "no call was made")]
     c, tag = found.comm, found.tag_limit

@@ -1,1 +1,1 @@
-"""What is kept for a communicator: private communicators, costs, choices."""
+"""The context of a communicator: private communicators, channels, costs, failures."""

@@ -1,4 +1,8 @@
-"""What isthmus keeps for a user's communicator, on an attribute of it."""
+"""Resources of isthmus on an attribute of a user's communicator.
+
+A user may free a communicator by MPI alone. Only MPI's own attribute goes with the
+communicator then, so contexts and time limits are attached as an attribute.
+"""
 
 from __future__ import annotations
 
@@ -13,82 +17,83 @@ from ...settings import timeout
 from ..waiting.waiting import TimeLimit
 
 
-class Freed(Protocol):
-    """Something that goes with the communicator."""
+class Resource(Protocol):
+    """A resource that is freed together with the communicator."""
 
     def leave(self) -> None:
-        """Take no more calls; this calls nothing of MPI."""
+        """Refuse later calls, without a call of MPI."""
 
     def free(self) -> None:
-        """Give everything back; collective, like freeing the communicator."""
+        """Free the resource; collective, like `Comm.Free`."""
 
 
-Kept = TypeVar("Kept", bound=Freed)
-#: what was kept for communicators that are no more, and is to be given back
-_aside: deque[Freed] = deque()
+AnyResource = TypeVar("AnyResource", bound=Resource)
+#: resources of communicators that MPI has freed, to be freed in the next call
+_orphaned: deque[Resource] = deque()
 
 
-def _stored(comm: MPI.Comm) -> dict[str, Any]:
-    """All that is kept, by names."""
-    found: Any = comm.Get_attr(_keyval())
-    if found is None:
-        comm.Set_attr(_keyval(), found := {})
-    return found  # type: ignore[no-any-return]
+def _entries(comm: MPI.Comm) -> dict[str, Any]:
+    """All entries of a communicator's attribute, by name."""
+    entries: Any = comm.Get_attr(_keyval())
+    if entries is None:
+        comm.Set_attr(_keyval(), entries := {})
+    return entries  # type: ignore[no-any-return]
 
 
 def limit_of(comm: MPI.Comm) -> TimeLimit:
-    """How long this process waits on a communicator: as ISTHMUS_TIMEOUT says, until
-    somebody says something else."""
-    stored = _stored(comm)
-    if "limit" not in stored:
-        stored["limit"] = TimeLimit(timeout())
-    found: TimeLimit = stored["limit"]
-    return found
+    """The time limit of a communicator, by default from ISTHMUS_TIMEOUT."""
+    entries = _entries(comm)
+    if "limit" not in entries:
+        entries["limit"] = TimeLimit(timeout())
+    limit: TimeLimit = entries["limit"]
+    return limit
 
 
-def known(comm: MPI.Comm, name: str) -> Any:
-    """What is kept under a name, if anything."""
-    return _stored(comm).get(name)
+def lookup(comm: MPI.Comm, name: str) -> Any:
+    """The resource with a name, or None."""
+    return _entries(comm).get(name)
 
 
-def attached(comm: MPI.Comm, name: str, make: Callable[[Any], Kept]) -> Kept:
-    """What is kept under a name, made by all processes when first asked for."""
-    found = _stored(comm)
-    if name not in found:
-        _give_back()
-        found[name] = make(comm)
-    kept: Kept = found[name]
-    return kept
+def attached(
+    comm: MPI.Comm, name: str, make: Callable[[Any], AnyResource]
+) -> AnyResource:
+    """The resource with a name, created collectively at the first call."""
+    entries = _entries(comm)
+    if name not in entries:
+        _free_orphaned()
+        entries[name] = make(comm)
+    resource: AnyResource = entries[name]
+    return resource
 
 
 def release(comm: MPI.Comm, name: str | None = None) -> None:
-    """Give back what is kept for a communicator, before it is freed; or only what is
-    kept under a name."""
-    found: dict[str, Freed] = comm.Get_attr(_keyval()) or {}  # type: ignore[assignment]
+    """Free the resource with a name, or all before the communicator is freed."""
+    entries: Any = comm.Get_attr(_keyval()) or {}
     if name is not None:
-        found = {name: found.pop(name)} if name in found else {}
-    while found:
-        found.popitem()[1].free()
-    _give_back()
+        entries = {name: entries.pop(name)} if name in entries else {}
+    while entries:
+        entries.popitem()[1].free()
+    _free_orphaned()
 
 
-def _give_back() -> None:
-    while _aside:
-        _aside.popleft().free()
+def _free_orphaned() -> None:
+    while _orphaned:
+        _orphaned.popleft().free()
 
 
-def _delete(comm: MPI.Comm, keyval: int, found: dict[str, Freed]) -> None:
-    """The communicator is no more.
+def _delete(comm: MPI.Comm, keyval: int, entries: dict[str, Resource]) -> None:
+    """MPI's callback for the end of a communicator: put the resources aside.
 
-    MPICH deletes one that was freed when its last request completes, and holds a lock
-    then: whoever calls MPI here ends the program. So the next call gives it back.
+    The next call of isthmus frees the resources, because MPI may hold a lock here:
+    MPICH deletes a freed communicator when the last request completes, and a call of
+    MPI from the callback would end the program.
     """
-    for kept in found.values():
-        kept.leave()
-        _aside.append(kept)
+    for resource in entries.values():
+        resource.leave()
+        _orphaned.append(resource)
 
 
 @cache
 def _keyval() -> int:
-    """Our attribute on communicators; made when MPI is certainly running."""
+    """The key of the attribute, created at first use, since MPI runs by then."""
     return MPI.Comm.Create_keyval(delete_fn=_delete)

@@ -1,13 +1,12 @@
-"""Where calls are numbered, alike on all ranks that have a part in them.
+"""Channels: the numbers of calls, alike on all ranks that take part.
 
-The number of a call says the tag of its messages and the half of the node memory that
-it may use. Every rank counts every call in which it has a part and that goes ahead; a
-call that a rank refuses does not go ahead, and those who have no part in a call cannot
-know whether it does.
+The number of a call gives the tag of the messages and the half of the node memory. A
+rank counts each call that goes ahead with the rank's participation. A refused call does
+not go ahead, and ranks without a part in a call cannot know whether the call does.
 
-So a communicator has a channel for the calls in which all ranks have a part, and one
-for each root, of the calls between that root and the other group. A persistent call has
-its own, since MPI lets ranks start persistent calls in different orders.
+So a communicator has a channel for calls of all ranks, and a channel for the calls
+between each root and the remote group. A persistent call has a private channel, since
+MPI lets ranks start persistent calls in different orders.
 """
 
 from __future__ import annotations
@@ -23,30 +22,30 @@ if TYPE_CHECKING:
     from ..plan.operation import Operation
     from .context import Context
 
-#: seconds that who waits leaves to other threads of its process
+#: seconds that a waiting thread leaves to other threads of the process
 _SECONDS_FOR_THREADS = 1e-6
 
 
 class Channel:
-    """The numbers of calls, and what carries them: messages and the node memory."""
+    """The numbers of calls, with the messages and the node memory of the calls."""
 
     def __init__(self, context: Context, memory: NodeMemory, tags: range) -> None:
-        """With tags for calls that are under way at the same time; with one tag, there
-        is one such call at a time."""
+        """With a tag for each call that may be under way at a time."""
         self.context, self.memory, self.scratch = context, memory, context.scratch
         self.segment = memory.segments[0]
-        #: which calls may use the halves
+        #: the turns of calls in the halves
         self.turns: Turns | RootedTurns = memory.turns
         self.isend, self.irecv = context.comm.Isend, context.comm.Irecv
-        #: calls that were counted
+        #: the number of calls so far
         self.calls = 0
         self._first_tag, self._tag_count = tags.start, len(tags)
 
     def count(self, operation: Operation) -> None:
         """Number a call, which goes ahead from now on.
 
-        Before a tag comes again, this rank ends its calls that have one: only messages
-        of one tag between two ranks that are not under way at once stay in their order.
+        Before the first tag is used again, the rank ends all its calls, because
+        messages with equal tags of two calls under way could be received in the wrong
+        call.
         """
         if self.context.refused:
             self.context.check_usable()
@@ -56,14 +55,14 @@ class Channel:
             progress.finish(self)
         operation.tag = self._first_tag + place
         operation.half, operation.code = number % HALVES, number
-        # together, as no signal handler runs between two assignments
+        # assigned together: no signal handler may see a number without the count
         operation.number, self.calls = number, number + 1
 
     def check(self) -> None:
         """Raise if a rank failed in a call, or a process was lost.
 
-        One probe hears of ranks that failed and lets the MPI library go on, which other
-        ranks may need.
+        The probe for failures also lets the MPI library make progress, since other
+        ranks may wait for messages of this rank.
         """
         context = self.context
         failure = self.memory.gone() or context.failed_elsewhere()
@@ -72,7 +71,7 @@ class Channel:
             return
         rank, reason = failure
         if reason == "stalled" and context.limit.seconds is not None:
-            return  # who has a limit names whom it waits for itself
+            return  # a rank with a limit raises its own error, with the awaited ranks
         text = context.refuse(rank)
         if reason == "lost":
             raise ProcessLost((), (), "as another rank says")
@@ -81,32 +80,32 @@ class Channel:
         raise Interrupted(text)
 
     def advance_others(self, waiting: Operation) -> None:
-        """Bring forward what else is under way in this process, in the user's threads
-        too: other ranks may wait for that, and not come before.
+        """Advance the other operations of the process, also those of other threads.
 
-        A sleep takes 40 to 60 µs however short it is, as long as a short call, and all
-        who wait for this rank wait longer.
+        Two ranks that wait for two operations in different orders would hang otherwise.
+        The rank sleeps only if other threads need Python, since any sleep takes 40 to
+        60 µs, as long as a short call, and delays all ranks that wait for this rank.
         """
         progress.advance_others(waiting)
         if progress.needs_other_threads:  # Python may stand still otherwise
             time.sleep(_SECONDS_FOR_THREADS)
 
     def close(self) -> None:
-        """Give the node memory back."""
+        """Free the node memory of the channel."""
         self.memory.free()
 
 
 class PersistentChannel(Channel):
-    """The calls of one persistent request, which has a tag until it is freed."""
+    """The calls of a persistent request, which has a tag until the end."""
 
     def close(self) -> None:
-        """Give the tag and the node memory back."""
+        """Free the tag and the node memory."""
         self.context.give_back_tag(self._first_tag)
         super().close()
 
 
 class RootedChannel(Channel):
-    """The calls between one root and the other group."""
+    """The calls between a root and the remote group."""
 
     def __init__(
         self,
@@ -116,7 +115,7 @@ class RootedChannel(Channel):
         turns: RootedTurns,
         root: int,
     ) -> None:
-        """`turns` is that of all roots of one group."""
+        """With the turns of all roots in the root's group."""
         super().__init__(context, memory, tags)
         self.segment, self._root = turns.segment, root
         self.turns = self._rooted_turns = turns
@@ -124,8 +123,8 @@ class RootedChannel(Channel):
     def count(self, operation: Operation) -> None:
         """Number a call, which goes ahead from now on.
 
-        The code is another one than that of any call of another root, which may have
-        the half before or after.
+        The code of the call differs from the codes of all roots, because calls of two
+        roots may use a half in turn.
         """
         super().count(operation)
         operation.code = operation.number * self.context.size + self._root

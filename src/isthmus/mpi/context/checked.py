@@ -1,9 +1,9 @@
-"""The checked mode: before every call all ranks compare what they are about to call.
+"""The checked mode: before each call, all ranks compare their calls.
 
-Each rank tells the others what it calls in a message of its own, so that it is known
-who does not come. What one rank finds wrong with its arguments, all hear and raise. The
-messages are those of no call, so ranks that call different operations, or different
-forms of one, find each other.
+Each rank sends a description of the call to all ranks in separate messages, because a
+collective of MPI would not name the missing ranks. An error in the arguments of a rank
+is raised on all ranks. The messages have a tag of their own, so that ranks compare even
+if they call different operations or forms.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
     from ..arguments.call import Call
     from .context import Context
 
-#: the tag of these messages; calls have others
+#: the tag of descriptions; the tags of calls begin at 1
 _TAG = 0
 
 
-class _Rows:
-    """What all ranks say, each in a message of its own."""
+class _Exchange:
+    """An exchange of rows, a message from each rank to each rank."""
 
     def __init__(self, comm: MPI.Intracomm, row: dict[str, Any]) -> None:
-        self._comm, me = comm, comm.Get_rank()
+        self._comm, own = comm, comm.Get_rank()
         self.rows: list[Any] = [None] * comm.Get_size()
-        self.rows[me] = row
-        self._left = [r for r in range(len(self.rows)) if r != me]
-        self._sends = [comm.isend(row, r, _TAG) for r in self._left]
+        self.rows[own] = row
+        self._missing = [r for r in range(len(self.rows)) if r != own]
+        self._sends = [comm.isend(row, r, _TAG) for r in self._missing]
 
     def are_complete(self) -> bool:
-        """Take what has come; whether that is all."""
-        for r in [r for r in self._left if self._comm.Iprobe(r, _TAG)]:
+        """Receive the rows that have arrived, and tell whether all have."""
+        for r in [r for r in self._missing if self._comm.Iprobe(r, _TAG)]:
             self.rows[r] = self._comm.recv(None, r, _TAG)
-            self._left.remove(r)
-        return not self._left and bool(MPI.Request.Testall(self._sends))
+            self._missing.remove(r)
+        return not self._missing and bool(MPI.Request.Testall(self._sends))
 
     def stalled(self, seconds: float) -> Stalled:
-        """What to raise where some have not come in so many seconds."""
+        """The error that names the ranks whose rows are missing after a time."""
         n = len(self.rows)
-        has = f"the arguments of {n - len(self._left)} of {n}"
-        return Stalled(seconds, self._left, has)
+        has = f"the arguments of {n - len(self._missing)} of {n}"
+        return Stalled(seconds, self._missing, has)
 
 
 def agree(context: Context, call: Call) -> None:
-    """Compare a call with those of the other ranks: first the method and the algorithm,
-    then the root, the operator, and the bytes sent to each and expected from each.
+    """Compare a call with the calls of all ranks, and raise the differences.
 
-    To read the arguments may measure what messages take, which all ranks do together:
-    so they know by then that they make the same call.
+    The method and the algorithm are compared first, since to read the arguments may
+    measure messages, which needs all ranks in equal calls. Then follow the root, the
+    operator, and the bytes sent to each rank and expected from each rank.
     """
     context.check_usable()
     label, algorithm = call.label, context.asked_for(call.name, call.algorithm)
@@ -72,34 +72,40 @@ def agree(context: Context, call: Call) -> None:
 
 
 def agree_on_method(context: Context, label: str, algorithm: str = "auto") -> None:
-    """Compare a call that has nothing but its name and its algorithm to agree on."""
-    nothing = {"sent": 0, "expected": {}, "root": None, "operator": "", "error": ""}
-    _compare(context, {"operation": label, "algorithm": algorithm, **nothing})
+    """Compare the name and the algorithm of a call, and no arguments."""
+    no_arguments = {
+        "sent": 0,
+        "expected": {},
+        "root": None,
+        "operator": "",
+        "error": "",
+    }
+    _compare(context, {"operation": label, "algorithm": algorithm, **no_arguments})
 
 
 def share(context: Context, label: str, error: BaseException) -> None:
-    """Tell the other ranks that this one's arguments are wrong; all raise that."""
+    """Raise an error in the arguments of this rank on all ranks."""
     text = f"{type(error).__name__}: {error}"
     row = {"sent": 0, "expected": {}, "root": None, "operator": "", "error": text}
-    # who is interrupted raises that, and not what the others hear
-    stays = () if isinstance(error, Exception) else (MismatchError,)
-    with suppress(*stays):
+    # an interrupted rank raises the interruption, not the error of the other ranks
+    suppressed = () if isinstance(error, Exception) else (MismatchError,)
+    with suppress(*suppressed):
         _compare(context, {"operation": label, "algorithm": "", **row})
 
 
 def _compare(context: Context, row: dict[str, Any]) -> None:
-    """Let everyone see every row; raise the same error everywhere if they differ."""
+    """Exchange rows, and raise an error on all ranks if rows differ."""
     label = row["operation"]
-    messages = _Rows(context.comm, row)
+    exchange = _Exchange(context.comm, row)
     with context.uninterrupted(label, "checked mode"):
         try:
-            if not until(messages.are_complete, context.limit, context.channel.check):
+            if not until(exchange.are_complete, context.limit, context.channel.check):
                 assert context.limit.seconds is not None
-                raise messages.stalled(context.limit.seconds)
+                raise exchange.stalled(context.limit.seconds)
         except BaseException:
-            context.orphans.append(messages)
+            context.orphans.append(exchange)
             raise
-    rows = messages.rows
+    rows = exchange.rows
     wrong = [
         f"{context.who(i)}: {x['error']}" for i, x in enumerate(rows) if x["error"]
     ]
@@ -109,23 +115,23 @@ def _compare(context: Context, row: dict[str, Any]) -> None:
     wrong = wrong or _operators(context, rows)
     wrong = wrong or _sizes(context, rows)
     if wrong:
-        more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
+        rest = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
         first = rows[0]["operation"]
-        raise MismatchError(f"isthmus {first}: {'; '.join(wrong[:3])}{more}")
+        raise MismatchError(f"isthmus {first}: {'; '.join(wrong[:3])}{rest}")
 
 
-def _differences(context: Context, rows: list[dict[str, Any]], what: str) -> list[str]:
-    """Ranks whose value differs from that of the first, in words."""
-    first = rows[0][what]
+def _differences(context: Context, rows: list[dict[str, Any]], field: str) -> list[str]:
+    """The ranks whose value of a field differs from the first rank's, in words."""
+    first = rows[0][field]
     return [
-        f"{context.who(i)} calls {what} {row[what]!r}, {context.who(0)} {first!r}"
+        f"{context.who(i)} calls {field} {row[field]!r}, {context.who(0)} {first!r}"
         for i, row in enumerate(rows)
-        if row[what] != first
+        if row[field] != first
     ]
 
 
 def _roots(context: Context, rows: list[dict[str, Any]]) -> list[str]:
-    """Ranks that name another root than the first that names one, in words."""
+    """The ranks whose root differs from the first root named, in words."""
     named = [(i, row["root"]) for i, row in enumerate(rows) if row["root"] is not None]
     return [
         f"{context.who(i)} calls with root {context.who(root)}, "
@@ -136,7 +142,7 @@ def _roots(context: Context, rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _operators(context: Context, rows: list[dict[str, Any]]) -> list[str]:
-    """Ranks that combine by another operator than the first that names one."""
+    """The ranks whose operator differs from the first operator named, in words."""
     named = [(i, row["operator"]) for i, row in enumerate(rows) if row["operator"]]
     return [
         f"{context.who(i)} combines by {operator}, "
@@ -147,7 +153,7 @@ def _operators(context: Context, rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _sizes(context: Context, rows: list[dict[str, Any]]) -> list[str]:
-    """Messages whose sender and receiver do not agree on their size, in words."""
+    """The messages whose sender and receiver differ in the size, in words."""
     wrong = []
     for i, row in enumerate(rows):
         for j, expected in row["expected"].items():

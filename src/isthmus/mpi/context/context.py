@@ -1,4 +1,9 @@
-"""What the collectives of isthmus need on a user's communicator."""
+"""The context of a user's communicator, created at the first collective call.
+
+All messages run on private communicators, since messages on the user's communicator
+could meet those of the user. A context also has the node memory, the plans and the
+channels, and refuses all calls after a failure.
+"""
 
 from __future__ import annotations
 
@@ -48,17 +53,17 @@ if TYPE_CHECKING:
     from ..arguments.readers import Reader
     from ..plan.plan import Plan
 
-#: a call takes so many chunks of a half at a time, and something for their rounding
+#: chunks of a half of node memory: four for a call at a time, and space for rounding
 CHUNKS = 5
-#: bytes: where there are devices, messages are cut into such pieces, which are copied
-#: while others are on their way
+#: with devices, messages are cut into pieces of so many bytes, since a piece is copied
+#: while the next piece is under way
 DEVICE_PIECE_BYTES = 1 << 21
-#: tags of persistent calls, of those that set something up, and of those that tell of a
-#: failure, counted from the largest tag down; the largest is that of a report
+#: the tag of messages about a failure, counted down from the largest tag, the tag of a
+#: report
 _FAILED_TAG = 1
 
 _log = logging.getLogger("isthmus")
-#: mpi4py's own class, whatever somebody may put in its place later
+#: mpi4py's class: a user's program may replace the attribute of MPI later
 Native = MPI.Intracomm
 
 FORKED = "isthmus: MPI belongs to the process that started it, not to one it forked"
@@ -68,7 +73,7 @@ is_forked = False
 
 
 def _refuse_after_fork() -> None:
-    """In a forked process: make no calls."""
+    """Refuse all calls in a forked process, since MPI belongs to the parent."""
     global is_forked
     is_forked = True
     for context in _contexts:
@@ -79,7 +84,7 @@ os.register_at_fork(after_in_child=_refuse_after_fork)
 
 
 def interrupted(who: str, error: BaseException | None) -> str:
-    """Why no more calls are made on a communicator."""
+    """The error message of all calls after an interrupted call."""
     by = f" by {type(error).__name__}" if error else ", as its own error says,"
     return (
         f"isthmus: {who} was interrupted{by} in the middle of a collective call; free "
@@ -89,13 +94,13 @@ def interrupted(who: str, error: BaseException | None) -> str:
 
 @cache
 def _tell_once(why: str) -> None:
-    """Say that the memory of nodes is not used; the same reason once in a process."""
+    """Log why ranks do not use node memory, each reason once in a process."""
     why = why or "on another node"
     _log.warning("ranks of a node share no memory, messages take its place: %s", why)
 
 
 def _settings_and_tuning() -> tuple[Settings | None, Any]:
-    """What the environment asks for, and the tuning, or what is wrong with either."""
+    """The settings of the environment and the tuning, or None and an error message."""
     try:
         return read(), tuning.load_tuning()
     except ValueError as error:
@@ -103,50 +108,51 @@ def _settings_and_tuning() -> tuple[Settings | None, Any]:
 
 
 class Context:
-    """Private communicators, plans and numbered calls of one communicator.
+    """Private communicators, plans and channels of a communicator.
 
-    All traffic runs on `comm`, whose ranks are the numbers of the schedules; `local` is
-    the own group, the same where there is only one. `nodes` has the node of every rank,
-    as the number of the first rank there.
+    All messages run on `comm`, whose ranks are the numbers in schedules. `local` is the
+    own group, identical to `comm` for a single group. `nodes` has the node of each
+    rank, as the number of the node's first rank.
     """
 
-    #: bytes of the halves of node memory, for each kind of calls that take turns
+    #: bytes of the halves of node memory, for each kind of turns
     halves: Sequence[int] = (HALF_BYTES,)
-    #: reads the arguments of each operation of MPI
+    #: the readers of arguments, by operation of MPI
     readers: Mapping[str, Reader] = {}
-    #: INSIDE one, BETWEEN two, or SEVERAL
+    #: INSIDE, BETWEEN or SEVERAL
     groups: int
     is_freed = False
-    #: whether a call failed in the middle, here or elsewhere
+    #: whether a call failed in the middle, on any rank
     is_broken = False
 
     def __init__(
         self, comm: MPI.Intracomm, local: MPI.Intracomm, limit: TimeLimit
     ) -> None:
         self.comm, self.local, self.limit = comm, local, limit
-        #: why no more calls are made, if so, and where this rank waited too long
+        #: the error messages of a refusing context, and of a call that exceeded the
+        #: limit
         self.refused = self.stalled = ""
         _contexts.add(self)
         #: whether the MPI library goes on when processes are lost
         self.survives = lost.is_noticed()
         self.number, self.index = comm.Get_rank(), local.Get_rank()
         self.size = comm.Get_size()
-        #: what belongs to calls that failed, whose messages may still be under way
+        #: buffers of failed calls, whose messages may still be under way
         self.orphans: list[Any] = []
-        # rank 0's, so that all ranks decide alike
+        # rank 0 decides: environments that differ would lead to different algorithms
         settings, tuned = comm.bcast(
             _settings_and_tuning() if self.number == 0 else None
         )
-        if isinstance(tuned, str):  # what is wrong with it, on all ranks alike
+        if isinstance(tuned, str):  # an error, on all ranks
             self._free_comms()
             raise ValueError(tuned)
         self.settings: Settings = settings
         self.checked = self.settings.checked
         self.plans, self.scratch = Plans(), Scratch()
-        #: who observes the operations of its calls (see bench/recorder)
+        #: the observer of operations (see bench/recorder)
         self.observer: Any = None
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
-        #: persistent calls by their tags, and the tags that are left
+        #: channels of persistent calls by tag, and the tags not used so far
         self._persistent: WeakValueDictionary[int, Channel] = WeakValueDictionary()
         self._tags_left: Iterator[int] | None = None
         memory = self._meet(node_ranks(comm, self.settings.per_node))
@@ -163,8 +169,11 @@ class Context:
     # -- the ranks of a node
 
     def _meet(self, here: Sequence[int]) -> NodeMemory:
-        """The memory shared with the ranks of the node; all ranks learn where they are
-        and what they can do. Each is alone where on some node they share none."""
+        """The memory shared with the ranks of the node; collective.
+
+        All ranks also learn nodes, threads and devices. If the ranks of a single node
+        cannot share memory, no rank does, since all ranks must choose alike.
+        """
         memory, why = self._attempt(here, halves=self.halves)
         multiple = MPI.Query_thread() == MPI.THREAD_MULTIPLE
         devices = on_devices.taken(), on_devices.present()
@@ -172,7 +181,7 @@ class Context:
         rows = np.empty((self.size, len(row)), row.dtype)
         self.comm.Allgather(row, rows)
         self.threads = bool(rows[:, 2].all())
-        #: what is done with buffers on devices, and whether there may be some
+        #: the treatment of buffers on devices, and whether any rank may have devices
         self.device = on_devices.way(self.settings.device, bool(rows[:, 3].all()))
         self.devices = bool(rows[:, 4].any())
         if memory is None or not rows[:, 1].all():
@@ -185,22 +194,24 @@ class Context:
         return memory
 
     def _use(self, memory: NodeMemory) -> None:
-        """Make calls in some memory of nodes."""
-        #: of calls in which all ranks have a part
+        """Set up the channel of calls in a node memory."""
+        #: the channel of calls of all ranks
         self.channel = Channel(self, memory, range(1, self.tag_limit // 4 + 1))
 
     def _attempt(
-        self, ranks: Sequence[int], **how: Any
+        self, ranks: Sequence[int], **options: Any
     ) -> tuple[NodeMemory | None, str]:
-        """Memory that some ranks share; or on all of them None, and why."""
+        """Memory shared by ranks; or on all of them None, and the reason."""
         try:
-            return NodeMemory(self.comm, ranks, **how), ""
+            return NodeMemory(self.comm, ranks, **options), ""
         except MemoryError as error:
             return None, str(error)
 
     def as_if_alone(self) -> Context:
-        """The context as if each rank were a node of its own, for a persistent call for
-        which nodes have no memory."""
+        """A copy of the context with each rank on a separate node.
+
+        For a persistent call without node memory, because plans must not meet then.
+        """
         context = copy(self)
         context.nodes = tuple(range(self.size))
         context.placement = replace(self.placement, nodes=context.nodes)
@@ -211,12 +222,12 @@ class Context:
     # -- persistent calls
 
     def persistent_channel(self, plan: Plan) -> Channel | None:
-        """A channel for one persistent call, made by all ranks in one order.
+        """A private channel for a persistent call; collective over the participants.
 
-        Its node memory is as large as the rank of the node needs that needs most: a
-        rank's plan knows only what it touches itself, but whether a plan meets says who
-        shares the memory. None on all ranks that have a part in the call where some
-        node has no memory for it.
+        The ranks of a node agree on the largest need for node memory, since a plan
+        counts only the bytes that its rank touches. Whether a plan meets tells which
+        ranks share the memory. None on all participants if the memory of a node does
+        not suffice.
         """
         if not plan.is_counted:
             return self._alone(1)
@@ -239,48 +250,48 @@ class Context:
         return self._registered(tag, memory)
 
     def _registered(self, tag: int, memory: NodeMemory) -> Channel:
-        """The channel of a persistent call, which has the tag until it is closed."""
+        """The channel of a persistent call, which holds the tag until closed."""
         channel = PersistentChannel(self, memory, range(tag, tag + 1))
         self._persistent[tag] = channel
         return channel
 
     def give_back_tag(self, tag: int) -> None:
-        """Allow that a persistent call gets a tag again."""
+        """Free the tag of a persistent call."""
         self._persistent.pop(tag, None)
 
     def channel_for(self, plan: Plan) -> Channel:
-        """Where the calls of a plan are numbered."""
+        """The channel that numbers the calls of a plan."""
         if not plan.is_counted:
             return self._idle_channel
         return self.channel if plan.root is None else self.channel_of(plan.root)
 
     @cached_property
     def _idle_channel(self) -> Channel:
-        """The channel of calls that other ranks do not count."""
+        """The channel of calls that no rank counts."""
         return self._alone(1)
 
     def _alone(self, tag: int) -> Channel:
-        """A channel of calls that do without the memory of nodes."""
+        """A channel of calls without node memory."""
         return Channel(self, self._no_memory(), range(tag, tag + 1))
 
     def _no_memory(self) -> NodeMemory:
-        """The memory of a node that nobody shares."""
+        """Node memory of this rank alone, without bytes."""
         return NodeMemory(self.comm, [self.number], [0])
 
     def channel_of(self, root: int | None) -> Channel:
-        """The channel of the calls of a root, or of those of all ranks."""
+        """The channel of a root's calls, or of the calls of all ranks."""
         return self.channel
 
     def _channels(self) -> list[Channel]:
-        """All channels of the communicator that live."""
+        """All live channels of the communicator."""
         return [self.channel, *self._persistent.values()]
 
     def persistent_tag(self, participants: Sequence[int] | None = None) -> int:
-        """A tag for a persistent call of all ranks, or of some, that no other call has
-        as long as its channel lives on one of them; they call this together.
+        """A free tag for a persistent call; collective over the participants.
 
-        Calls of all ranks are counted alike, so the tags follow each other. Those who
-        have a part in other calls agree on a tag, as they may have counted differently.
+        Calls of all ranks get the tags in turn, since all ranks count such calls alike.
+        The participants of a smaller call agree on a tag, since the ranks may have
+        taken part in different calls before.
         """
         first, last = 3 * self.tag_limit // 4, self.tag_limit - _FAILED_TAG
         if participants is not None:
@@ -290,8 +301,8 @@ class Context:
             self._tags_left = iter(tags)
         tag = next(self._tags_left, None)
         if tag is None:
-            living = list(self._persistent)
-            rows = bounded(partial(self.comm.allgather, living), self.limit)
+            live_tags = list(self._persistent)
+            rows = bounded(partial(self.comm.allgather, live_tags), self.limit)
             used = set().union(*rows)
             self._tags_left = (x for x in tags if x not in used)
             tag = next(self._tags_left, None)
@@ -300,7 +311,7 @@ class Context:
         return tag
 
     def _agreed_tag(self, tags: range, ranks: Sequence[int]) -> int:
-        """The first tag that is free on all of some ranks."""
+        """The first tag that is free on all ranks of a call; collective."""
         agreed, proposed = -1, tags.start
         while proposed != agreed:
             agreed = proposed
@@ -313,7 +324,7 @@ class Context:
     # -- ranks, in numbers and words
 
     def who(self, number: int) -> str:
-        """A rank, in words."""
+        """The rank of a number, in words."""
         return f"rank {number}"
 
     @property
@@ -323,20 +334,20 @@ class Context:
 
     @property
     def senders(self) -> Sequence[int]:
-        """The numbers of those from whom this rank receives, in the order of blocks."""
+        """The numbers of the ranks that send to this rank, in the order of blocks."""
         return range(self.size)
 
     def is_root(self, root: int) -> bool:
-        """Whether this rank is the root that the argument of a call names."""
+        """Whether an argument of a call names this rank as the root."""
         return root == self.index
 
     @property
     def machine(self) -> MessageCosts:
-        """What a message costs, the same on every rank."""
+        """The costs of messages, equal on all ranks."""
         raise NotImplementedError
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
-        """The algorithm asked for by a call or by the environment."""
+        """The algorithm that a call or the environment requests."""
         raise NotImplementedError
 
     def schedule(
@@ -347,8 +358,11 @@ class Context:
         unit: int = 1,
         ranks: Sequence[int] | None = None,
     ) -> Schedule:
-        """The schedule of a collective on this communicator, or on some of its ranks,
-        of sizes in elements of `unit` bytes; they may be those that this rank knows."""
+        """The schedule of a collective on this communicator, or on a part of the ranks.
+
+        Sizes are in elements of `unit` bytes, and may be the sizes that this rank
+        knows.
+        """
         entry, _ = resolve(collective, algorithm)
         placement = self._placement_for(entry, ranks)
         return COLLECTIVES[collective].schedule(algorithm, sizes, placement, unit)
@@ -356,31 +370,34 @@ class Context:
     def _placement_for(
         self, algorithm: Algorithm, ranks: Sequence[int] | None
     ) -> Placement:
-        """What an algorithm is told of where ranks are."""
+        """The placement of ranks, as an algorithm may use it."""
         raise NotImplementedError
 
     def warm_up(self, op: str) -> Callable[[], bool] | None:
-        """The count of an operation's calls, which tells a call that goes ahead whether
-        to make a step of a trial; None where nothing is tried any more."""
+        """The countdown of an operation's calls before steps of a trial, or None."""
         return None
 
     # -- failures
 
     def check_usable(self) -> None:
-        """Refuse a call after one that was interrupted, and on a freed communicator."""
+        """Refuse a call after a failure, and on a freed communicator."""
         if self.refused:
             raise RuntimeError(self.refused)
 
     def refuse(self, number: int, error: BaseException | None = None) -> str:
-        """Make no more calls, as a rank was interrupted in the middle of one: what it
-        sent, and what others sent it, would be taken for that of a later call."""
+        """Refuse later calls, because a rank was interrupted in the middle of a call.
+
+        Later calls would receive the messages of the interrupted call.
+        """
         self.is_broken = True
         self.refused = self.refused or interrupted(self.who(number), error)
         return self.refused
 
     def failed_elsewhere(self) -> tuple[int, str] | None:
-        """A rank that says that it failed in a call, and why; the probe for that lets
-        the MPI library go on too."""
+        """A rank that has reported a failure by a message, and the reason, or None.
+
+        The probe for reports also lets the MPI library make progress.
+        """
         tag, comm = self.tag_limit - _FAILED_TAG, self.comm
         status = MPI.Status()
         if not comm.Iprobe(MPI.ANY_SOURCE, tag, status):
@@ -390,8 +407,7 @@ class Context:
         return rank, REASONS[code[0]]
 
     def _tell_failure(self, error: BaseException) -> None:
-        """Tell all ranks that this one comes no more: those of the node in its memory,
-        others by messages."""
+        """Report a failure to all ranks, in node memory and by messages."""
         here = self.channel.segment.ranks
         for channel in self._channels():
             channel.memory.leave(error)
@@ -402,12 +418,12 @@ class Context:
             self.orphans.append((self.comm.Isend(message, rank, tag), code))
 
     def check_lost(self) -> None:
-        """Raise if a process was lost, though nobody waits for a message of it."""
+        """Raise if a process is lost, although no message of the process is awaited."""
         if self.survives:
             lost.look(self.comm)
 
     def has_lost(self, error: BaseException) -> bool:
-        """Whether an error comes from a process that was lost."""
+        """Whether an error is due to a lost process."""
         return self.survives and lost.is_due_to(error, self.comm)
 
     def failed(
@@ -417,9 +433,11 @@ class Context:
         algorithm: str = "",
         orphan: Any = None,
     ) -> BaseException:
-        """The error to raise after one in the middle of a call; no more calls are made,
-        and the other ranks hear of it. An orphan is what must live on, as messages may
-        be under way from and to it."""
+        """The error to raise after an error in the middle of a call.
+
+        Later calls are refused, and the failure is reported to all ranks. The orphan
+        stays alive, since messages may be under way from and to its buffers.
+        """
         self.orphans.append(orphan)
         if isinstance(error, MPI.Exception | ProcessLost) and self.has_lost(error):
             for comm in (self.comm, self.local):
@@ -435,9 +453,10 @@ class Context:
 
     @contextmanager
     def uninterrupted(self, op: str = "", algorithm: str = "") -> Iterator[None]:
-        """What is done in here is done to its end, or no more calls are made.
+        """A block after whose failure the communicator refuses all calls.
 
-        Errors that all ranks raise together leave the communicator as it was.
+        Errors that all ranks raise together are excepted, since no rank is left behind
+        in the block.
         """
         try:
             yield
@@ -447,14 +466,16 @@ class Context:
             raise self.failed(error, op, algorithm) from None
 
     def finish(self, request: MPI.Request, *buffers: Any) -> None:
-        """Wait for a request of the MPI library's, within the limit."""
+        """Wait for a request of the MPI library, within the time limit."""
         finish(request, self.limit, *buffers)
 
-    # -- what is known of the machine
+    # -- measured costs
 
     def learn_hosts(self) -> Hosts:
-        """Measure what messages of each host cost, and keep it for the algorithms that
-        ask for it; collective."""
+        """Measure the costs of messages of each host, for later calls; collective.
+
+        All plans are dropped, since the costs change the placement of later schedules.
+        """
         with self.uninterrupted():
             hosts = bounded(partial(probe_hosts, self.comm, self.nodes), self.limit)
         self.placement = replace(self.placement, hosts=hosts)
@@ -464,20 +485,20 @@ class Context:
     # -- the end
 
     def leave(self) -> None:
-        """Take no more calls; this calls nothing of MPI."""
+        """Refuse later calls, without a call of MPI."""
         self.is_freed = True
         self.refused = self.refused or FREED
 
     def free(self) -> None:
-        """Give everything back; collective, like freeing the user's communicator."""
+        """Free all resources; collective, like `Comm.Free`."""
         self.leave()
         for channel in self._channels():
             progress.finish(channel)
         self.plans.clear()
         self.scratch.clear()
         if self.is_broken:
-            # messages may still come, and would be taken for those of a communicator
-            # that gets the number of a free one
+            # not freed: a later communicator with the same number would receive
+            # messages that are still under way
             _never_freed.append((self.channel, self.orphans, self.comm, self.local))
         else:
             self.channel.close()
@@ -489,7 +510,7 @@ class Context:
         self.comm.Free()
 
 
-#: what belongs to communicators on which a call failed
+#: buffers and communicators of failed calls
 _never_freed: list[Any] = []
 AnyContext = TypeVar("AnyContext", bound=Context)
 
@@ -502,7 +523,7 @@ def _no_tag_left(n: int) -> NoTagLeft:
 
 
 def _largest(comm: MPI.Intracomm, ranks: Sequence[int], value: int, tag: int) -> int:
-    """The largest value of some ranks, which call this together."""
+    """The largest value of all ranks in a sequence; collective over the ranks."""
     first, *others = ranks
     if comm.Get_rank() != first:
         comm.send(value, first, tag)
@@ -516,14 +537,16 @@ def _largest(comm: MPI.Intracomm, ranks: Sequence[int], value: int, tag: int) ->
 def context_of(
     comm: MPI.Comm, make: Callable[[Any], AnyContext], name: str = "context"
 ) -> AnyContext:
-    """The context of a communicator, made at its first collective call; of a name, if
-    there may be several."""
+    """The context of a communicator, created at the first collective call.
+
+    A communicator may have contexts of several names.
+    """
     if is_forked:
         raise RuntimeError(FORKED)
     limit = limit_of(comm)
     try:
         context = attached(comm, name, lambda x: bounded(partial(make, x), limit))
-    except ValueError:  # a tuning file that cannot be read, on all ranks alike
+    except ValueError:  # an unreadable tuning file, on all ranks
         raise
     except BaseException as error:
         why = interrupted("this rank", error)
@@ -536,17 +559,17 @@ def context_of(
 
 
 class _Refused:
-    """In place of a context that was not made to its end."""
+    """The substitute for a context whose creation failed on this rank."""
 
     def __init__(self, why: str) -> None:
         self.why = why
 
     def check_usable(self) -> None:
-        """Refuse every call."""
+        """Refuse all calls with the reason of the failure."""
         raise RuntimeError(self.why)
 
     def leave(self) -> None:
-        """There is nothing to leave."""
+        """Nothing to do, since all calls are refused."""
 
     def free(self) -> None:
-        """There is nothing to give back."""
+        """Nothing to do, since the failed creation left no resource."""

@@ -1,4 +1,4 @@
-"""What is kept for an intercommunicator: both groups in one numbering."""
+"""The context of an intercommunicator: two groups in one numbering."""
 
 from __future__ import annotations
 
@@ -37,36 +37,36 @@ if TYPE_CHECKING:
     from ..arguments.readers import Reader
     from ..costs.trial import Trial
 
-#: so many calls of a collective go ahead before its candidates are tried: who makes few
-#: does not wait for that
+#: calls of a collective before the candidates are tried: a program with few calls would
+#: wait longer for the trial than for the calls
 WARM_UP_CALLS = 16
-#: mpi4py's own class, whatever somebody may put in its place later
+#: mpi4py's class: a user's program may replace the attribute of MPI later
 _Inter = MPI.Intercomm
 
 
 class WarmUp:
-    """The calls of a collective that are left until its candidates are tried."""
+    """The countdown of a collective's calls before the candidates are tried."""
 
     def __init__(self) -> None:
         self.left = WARM_UP_CALLS
 
     def is_over(self) -> bool:
-        """Count a call that goes ahead; whether calls make steps of a trial now."""
+        """Count a call that goes ahead, and tell whether a trial makes steps."""
         self.left -= 1
         return self.left <= 0
 
 
 class InterContext(Context):
-    """Both groups of an intercommunicator.
+    """The context of an intercommunicator, with both groups.
 
-    All traffic runs between the ranks of one merged communicator, where the MPI library
-    has its fastest path. Group A, whose rank 0 comes first in the world, is numbered
-    from 0, group B from p.
+    All messages run on a merged intracommunicator, because MPI libraries are fastest
+    there. Group A, whose rank 0 comes first in the world, is numbered from 0, group B
+    from p.
     """
 
     readers: Mapping[str, Reader] = BETWEEN_READERS
     groups = BETWEEN
-    #: of calls of all ranks, and of those with a root in group A, and in group B
+    #: for calls of all ranks, for roots in group A, and for roots in group B
     halves = HALF_BYTES, ROOTED_HALF_BYTES, ROOTED_HALF_BYTES
 
     def __init__(self, inter: MPI.Intercomm) -> None:
@@ -79,12 +79,12 @@ class InterContext(Context):
         self.there_base = 0 if self.mine else self.p
         self.here_base = self.p if self.mine else 0
         super().__init__(merged, Native(local), limit_of(inter))
-        #: what the candidates for collectives take, once they were tried
+        #: times of the candidates of each collective, after a trial
         self.times: dict[str, TrialTimes] = {}
         self.tries = self.settings.trial and not self.checked
-        #: the trial under way: its collective and its steps; one at a time
+        #: the trial under way, as a collective and steps: a trial at a time
         self.trial: tuple[str, Trial] | None = None
-        #: the calls of collectives that were not tried yet
+        #: countdowns of collectives not yet tried
         self._warm_ups: dict[str, WarmUp] = {}
         guess = BUILT_IN if self.one_node else with_shared_ports(NETWORK, self.nodes)
         self._machine: MessageCosts = self.tuned or guess
@@ -93,8 +93,7 @@ class InterContext(Context):
     def _placement_for(
         self, algorithm: Algorithm, ranks: Sequence[int] | None
     ) -> Placement:
-        """Where ranks are; calls with a root, which some ranks make, have smaller
-        halves."""
+        """The placement of ranks, with smaller halves for calls with a root."""
         machine = self.machine
         placement = replace(
             self.placement, startup_bytes=machine.startup, ring_bytes=machine.ring
@@ -105,9 +104,10 @@ class InterContext(Context):
         return replace(placement.only(ranks), chunk_bytes=half // CHUNKS)
 
     def _use(self, memory: NodeMemory) -> None:
-        """Make calls in some memory of nodes."""
+        """Set up the channels of all calls in a node memory."""
         super()._use(memory)
-        #: by the number of a root, of the calls between that and the other group
+        #: the channel of calls between a root and the remote group, by the root's
+        #: number
         self._rooted_channels: dict[int, RootedChannel] = {}
         groups = range(self.p, self.p + self.q), range(self.p)
         self._rooted_turns = [
@@ -116,18 +116,18 @@ class InterContext(Context):
         ]
 
     def channel_of(self, root: int | None) -> Channel:
-        """The channel of the calls of a root, or of those of all ranks."""
+        """The channel of a root's calls, or of the calls of all ranks."""
         if root is None:
             return self.channel
         channel = self._rooted_channels.get(root)
         if channel is None:
             first = self.tag_limit // 4 + 1
             tags = range(first, self.tag_limit // 2 + 1)
-            each = max(len(tags) // self.size, 1)
-            start = root * each % len(tags)
+            tag_count = max(len(tags) // self.size, 1)
+            start = root * tag_count % len(tags)
             turns = self._rooted_turns[root >= self.p]
-            memory, own = self.channel.memory, tags[start : start + each]
-            channel = RootedChannel(self, memory, own, turns, root)
+            memory, own_tags = self.channel.memory, tags[start : start + tag_count]
+            channel = RootedChannel(self, memory, own_tags, turns, root)
             self._rooted_channels[root] = channel
         return channel
 
@@ -135,7 +135,7 @@ class InterContext(Context):
         return [*super()._channels(), *self._rooted_channels.values()]
 
     def who(self, number: int) -> str:
-        """A rank, in words."""
+        """The group and rank of a number, in words."""
         p = self.p
         return f"group A rank {number}" if number < p else f"group B rank {number - p}"
 
@@ -146,60 +146,61 @@ class InterContext(Context):
 
     @property
     def senders(self) -> range:
-        """The numbers of the other group."""
+        """The numbers of the remote group."""
         return range(self.there_base, self.there_base + self.there)
 
     @cached_property
     def one_node(self) -> bool:
-        """Whether all processes are on one node."""
+        """Whether all processes of both groups share a node."""
         return len(set(self.nodes)) == 1
 
     @property
     def node_memory(self) -> bool:
-        """Whether calls may go through the memory of nodes."""
+        """Whether ranks share nodes, and calls may use the node memory."""
         return len(set(self.nodes)) < self.size and self.device != "direct"
 
     def survivors(self) -> tuple[MPI.Intercomm, tuple[str, ...]]:
-        """The processes of both groups that are left, and who is missing, in words.
-        Shrinking the private communicator of both is what libraries can do; shrinking
-        an intercommunicator is not."""
-        left = Native(self.comm.Shrink())
-        before, after = self.comm.Get_group(), left.Get_group()
+        """An intercommunicator of the surviving processes, and the lost ranks in words.
+
+        The private communicator of both groups is shrunk, since MPI libraries cannot
+        shrink an intercommunicator.
+        """
+        shrunk = Native(self.comm.Shrink())
+        before, after = self.comm.Get_group(), shrunk.Get_group()
         numbers = after.Translate_ranks(range(after.size), before)
         before.Free()
         after.Free()
         missing = sorted(set(range(self.comm.size)).difference(numbers))
-        who = tuple(map(self.who, missing))
-        others = [i for i, n in enumerate(numbers) if (n >= self.p) != self.mine]
-        if not others:
-            left.Free()
+        missing_names = tuple(map(self.who, missing))
+        remote = [i for i, n in enumerate(numbers) if (n >= self.p) != self.mine]
+        if not remote:
+            shrunk.Free()
             group = "AB"[1 - self.mine]
-            raise ProcessLost(missing, who, f"group {group} has died out")
-        side = Native(left.Split(self.mine, left.Get_rank()))
-        inter = side.Create_intercomm(0, left, others[0])
-        side.Free()
-        left.Free()
-        return inter, who
+            raise ProcessLost(missing, missing_names, f"group {group} has died out")
+        local = Native(shrunk.Split(self.mine, shrunk.Get_rank()))
+        inter = local.Create_intercomm(0, shrunk, remote[0])
+        local.Free()
+        shrunk.Free()
+        return inter, missing_names
 
     @cached_property
     def _runs(self) -> int:
-        """How often a chain of a group comes to the same node."""
+        """The most often that a chain of a group visits a node."""
         return max(most_visits(self.nodes[: self.p]), most_visits(self.nodes[self.p :]))
 
     def per_byte(self, collective: str) -> dict[str, tuple[float, float]]:
-        """What bytes take on the port of a node; nothing, where there is but one."""
+        """The seconds of a byte on a node's port by candidate, if nodes differ."""
         if self.one_node:
             return {}
         return per_byte(collective, self.p, self.q, self.machine, self._runs)
 
     @property
     def machine(self) -> MessageCosts:
-        """What a message costs, the same on every rank: tuned, or a guess until it is
-        measured."""
+        """The costs of messages, equal on all ranks: tuned, measured or a guess."""
         return self._machine
 
     def measure(self) -> Iterator[None]:
-        """Measure messages, if nobody did; by all ranks together, in steps."""
+        """Measure the costs of messages once, in steps; collective."""
         if self._is_measured:
             return
         steps = probe_in_steps(self.comm, self.nodes)
@@ -209,8 +210,7 @@ class InterContext(Context):
         self._is_measured = True
 
     def warm_up(self, op: str) -> Callable[[], bool] | None:
-        """Counts the calls of an operation that go ahead, until its candidates are
-        tried."""
+        """The countdown of an operation's calls before a trial, or None."""
         collective = record_of(op, BETWEEN).tried_as
         if not self.tries or not collective or collective in self.times:
             return None
@@ -223,26 +223,31 @@ class InterContext(Context):
         return root == MPI.ROOT
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
-        """The algorithm asked for by a call or by the environment, as in
-        ISTHMUS_BCAST=circulant."""
+        """The algorithm that a call or the environment requests.
+
+        An example is ISTHMUS_BCAST=circulant.
+        """
         if algorithm is not None:
             return algorithm
         return self.settings.algorithm(BETWEEN_PREFIX, op)
 
 
 def _comes_second(inter: MPI.Intercomm) -> bool:
-    """Whether the own group is B: its rank 0 comes after the other's in the world.
+    """Whether the own group is B: rank 0 comes after the remote rank 0 in the world.
 
-    All of a group must say the same. In groups of processes of several worlds not all
-    of them see it: these say no, and MPI orders the groups.
+    All ranks of a group must agree, but not all see the order if processes come from
+    several worlds. A single rank that does not see the order makes all say no, and MPI
+    orders the groups.
     """
     world = MPI.COMM_WORLD.Get_group()
     groups = inter.Get_group(), inter.Get_remote_group()
-    mine, other = (group.Translate_ranks([0], world)[0] for group in groups)
+    local, remote = (group.Translate_ranks([0], world)[0] for group in groups)
     for group in (world, *groups):
         group.Free()
-    seen = np.array(mine != MPI.UNDEFINED and MPI.UNDEFINED != other < mine)
-    theirs, ours = np.empty_like(seen), np.empty_like(seen)
-    _Inter.Allreduce(inter, seen, theirs, MPI.LAND)  # what all of the other group say
-    _Inter.Allreduce(inter, theirs, ours, MPI.LAND)  # and they tell what all of ours do
-    return bool(ours)
+    seen = np.array(local != MPI.UNDEFINED and MPI.UNDEFINED != remote < local)
+    seen_by_remote, seen_by_local = np.empty_like(seen), np.empty_like(seen)
+    # an Allreduce between groups gives the result of the remote group: twice, so that
+    # the remote group returns the local group's
+    _Inter.Allreduce(inter, seen, seen_by_remote, MPI.LAND)
+    _Inter.Allreduce(inter, seen_by_remote, seen_by_local, MPI.LAND)
+    return bool(seen_by_local)

@@ -1,4 +1,4 @@
-"""What is kept for an intracommunicator: one group, and how fast its messages are."""
+"""The context of an intracommunicator: a group, and the measured costs of messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class IntraContext(Context):
-    """The one group of an intracommunicator."""
+    """The context of an intracommunicator, with a single group."""
 
     readers: Mapping[str, Reader] = INSIDE_READERS
     groups = INSIDE
@@ -42,8 +42,10 @@ class IntraContext(Context):
         self._measuring = threading.Lock()
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
-        """The algorithm asked for by a call or by the environment, as in
-        ISTHMUS_INTRA_BCAST=circulant."""
+        """The algorithm that a call or the environment requests.
+
+        An example is ISTHMUS_INTRA_BCAST=circulant.
+        """
         if algorithm is not None:
             return algorithm
         return self.settings.algorithm(INSIDE_PREFIX, op)
@@ -51,8 +53,10 @@ class IntraContext(Context):
     def _placement_for(
         self, algorithm: Algorithm, ranks: Sequence[int] | None
     ) -> Placement:
-        """Where ranks are; what a start-up is worth is measured only for algorithms
-        that want to know."""
+        """The placement of ranks, with the start-up if an algorithm has such an option.
+
+        The start-up is measured only then, since all ranks must measure together.
+        """
         if "startup" not in algorithm.options:
             return self.placement
         return replace(self.placement, startup_bytes=self.machine.startup)
@@ -60,19 +64,19 @@ class IntraContext(Context):
     def measure_for(self, collective: str, algorithm: str) -> None:
         """Measure messages now, if the schedules of an algorithm depend on their costs.
 
-        All ranks measure together, which a call can do while its arguments are read. A
-        call that asks for sizes makes its schedule when the answer arrives: of a
-        nonblocking call that is at any time, in any thread, and a rank that measured
-        there would wait for ranks that do something else.
+        All ranks measure together, while the arguments of a call are read. A call that
+        asks for sizes builds the schedule when the answer arrives, which a nonblocking
+        call does at any time and in any thread. To measure then would hang, because
+        other ranks need not be in the call.
         """
         if "startup" in named(collective, algorithm).options:
             _ = self.machine
 
     @property
     def machine(self) -> MessageCosts:
-        """What a message costs, the same on every rank: tuned, or measured once."""
-        # not `cached_property`, which before Python 3.12 has one lock for all contexts:
-        # threads that measure two of them would wait for each other
+        """The costs of messages, tuned or measured once, equal on all ranks."""
+        # not `cached_property`, whose lock serves all contexts before Python 3.12: two
+        # threads that measure two contexts would wait for each other
         with self._measuring:
             if self._measured is None:
                 with self.uninterrupted():

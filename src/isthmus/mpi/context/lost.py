@@ -1,4 +1,4 @@
-"""Processes that were lost, where the MPI library can go on without them (ULFM)."""
+"""Lost processes, where the MPI library can go on without (ULFM)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from mpi4py import MPI
 from ..waiting.errors import ProcessLost
 from ..waiting.waiting import TimeLimit, until
 
-#: seconds until a rank that heard that a process was lost knows which
-KNOWN = 2.0
-#: seconds after an error until a rank knows that a process was lost
-SOON = 0.5
+#: seconds until the library of a rank that learned of a loss names the lost ranks
+SECONDS_UNTIL_RANKS_NAMED = 2.0
+#: seconds after an error until the library of a rank reports a loss
+SECONDS_UNTIL_LOSS_REPORTED = 0.5
 
 
 @cache
 def is_noticed() -> bool:
-    """Whether the library goes on when processes are lost: tried, in this process."""
+    """Whether the library goes on when processes are lost, by a trial.
+
+    A library may have the functions of ULFM without support, so the functions are
+    called on a communicator of this process.
+    """
     alone = MPI.COMM_SELF.Dup()
     try:
         alone.Revoke()
@@ -30,44 +34,56 @@ def is_noticed() -> bool:
 
 
 def _failed(comm: MPI.Intracomm) -> list[int]:
-    """The ranks that are known to be lost."""
-    group, everyone = comm.Get_failed(), comm.Get_group()
+    """The ranks that the library reports as lost."""
+    failed, members = comm.Get_failed(), comm.Get_group()
     try:
-        return sorted(group.Translate_ranks(range(group.size), everyone))
+        return sorted(failed.Translate_ranks(range(failed.size), members))
     finally:
-        everyone.Free()
-        if group != MPI.GROUP_EMPTY:
-            group.Free()
+        members.Free()
+        if failed != MPI.GROUP_EMPTY:
+            failed.Free()
 
 
 def is_lost(comm: MPI.Intracomm) -> bool:
-    """Whether one is, or another rank said so, as far as this one knows."""
+    """Whether a process of a communicator is lost, as far as this rank knows."""
     return bool(comm.Is_revoked() or _failed(comm))
 
 
 def is_due_to(error: BaseException, comm: MPI.Intracomm) -> bool:
-    """Whether an error comes from a process that was lost. The library may say so
-    before it knows which, and not in all calls by the class of the error; a rank of the
-    node may say so before the library."""
+    """Whether an error is due to a lost process.
+
+    The class of the error does not always tell, and the library may learn of a loss
+    only after the error, so the rank waits for the report.
+    """
     if isinstance(error, ProcessLost):
         return True
     if not isinstance(error, MPI.Exception):
         return is_lost(comm)
     if error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED):
         return True
-    return until(lambda: MPI.COMM_SELF.Iprobe() or is_lost(comm), TimeLimit(SOON))
+    return until(
+        lambda: MPI.COMM_SELF.Iprobe() or is_lost(comm),
+        TimeLimit(SECONDS_UNTIL_LOSS_REPORTED),
+    )
 
 
 def look(comm: MPI.Intracomm) -> None:
-    """Raise if one is lost, though nobody waits for a message of it."""
+    """Raise if a process is lost, although no message of the process is awaited."""
     if is_lost(comm):
         raise ProcessLost((), (), "")
 
 
 def process_lost(comm: MPI.Intracomm, who: Callable[[int], str]) -> ProcessLost:
-    """Who was lost; a rank that heard of it from another one may know it later."""
-    # a library finds out only when it is called
-    until(lambda: MPI.COMM_SELF.Iprobe() or _failed(comm), TimeLimit(KNOWN))
+    """The error that names the lost processes.
+
+    Waits for the names, since a rank learns of a loss from other ranks earlier than
+    from the library.
+    """
+    # the probe lets the library notice: no library looks for losses between calls
+    until(
+        lambda: MPI.COMM_SELF.Iprobe() or _failed(comm),
+        TimeLimit(SECONDS_UNTIL_RANKS_NAMED),
+    )
     ranks = _failed(comm)
     then = "go on with recouple() or free the communicator"
     return ProcessLost(ranks, [who(r) for r in ranks], then)

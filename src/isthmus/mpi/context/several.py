@@ -1,4 +1,4 @@
-"""What is kept for a coupling of several groups: all of them in one numbering."""
+"""The context of a coupling: several groups in one numbering."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 
 class SeveralContext(Context):
-    """The groups of a coupling, one after the other in one numbering.
+    """The context of a coupling, whose groups follow each other in one numbering.
 
-    `members` has the ranks of each in a communicator, which may have more.
+    `members` has the ranks of each group in a communicator, of which the groups may be
+    a part.
     """
 
     readers: Mapping[str, Reader] = SEVERAL_READERS
@@ -35,10 +36,10 @@ class SeveralContext(Context):
     def __init__(
         self, comm: MPI.Intracomm, members: Sequence[Sequence[int]], mine: int
     ) -> None:
-        everyone = comm.Get_group()
-        groups = everyone.Incl([r for ranks in members for r in ranks])
+        all_ranks = comm.Get_group()
+        groups = all_ranks.Incl([r for ranks in members for r in ranks])
         merged = Native(comm.Create_group(groups))
-        everyone.Free()
+        all_ranks.Free()
         groups.Free()
         local = Native(merged.Split(mine, merged.Get_rank()))
         super().__init__(merged, local, limit_of(comm))
@@ -52,11 +53,11 @@ class SeveralContext(Context):
 
     @cached_property
     def senders(self) -> Sequence[int]:
-        """The numbers of all ranks of other groups."""
+        """The numbers of all ranks outside the own group."""
         return [*range(self.base), *range(self.group.stop, self.comm.size)]
 
     def who(self, number: int) -> str:
-        """A rank, in words."""
+        """The group and rank of a number, in words."""
         group = 0
         while number >= self.sizes[group]:
             number -= self.sizes[group]
@@ -66,19 +67,19 @@ class SeveralContext(Context):
     def _placement_for(
         self, algorithm: Algorithm, ranks: Sequence[int] | None
     ) -> Placement:
-        """Where ranks are."""
+        """The placement of ranks, with the costs of messages."""
         startup, ring = self.machine.startup, self.machine.ring
         return replace(self.placement, startup_bytes=startup, ring_bytes=ring)
 
     @cached_property
     def machine(self) -> MessageCosts:
-        """What a message costs, the same on every rank: tuned, or a guess."""
+        """The costs of messages, tuned or a guess, equal on all ranks."""
         one_node = len(set(self.nodes)) == 1
         guess = BUILT_IN if one_node else with_shared_ports(NETWORK, self.nodes)
         return self.tuned or guess
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
-        """The algorithm asked for by a call."""
+        """The algorithm that a call requests, by default "auto"."""
         if algorithm == "native":
             raise ValueError(f"no call of the MPI library is an {op} of several groups")
         return algorithm or "auto"
