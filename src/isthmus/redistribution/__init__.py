@@ -1,2 +1,5 @@
-"""A distributed array from one layout to another: who sends what to whom, and in which
-order. Nothing here needs MPI; `isthmus.Redistribution` runs the rounds."""
+"""Redistribution of a distributed array: the messages between two layouts, in order.
+
+Nothing needs MPI, so redistributions are verified and drawn without ranks.
+`isthmus.Redistribution` runs the rounds.
+"""

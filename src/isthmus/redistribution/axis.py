@@ -1,4 +1,4 @@
-"""How one axis of an array is cut into parts."""
+"""The parts of an axis of an array: intervals, dealt blocks, or nested chunks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unravel(index: int, extents: Sequence[int]) -> list[int]:
 
 
 def ravel(digits: Sequence[int], extents: Sequence[int]) -> int:
-    """The row-major index of some digits, the inverse of `unravel`."""
+    """The row-major index of digits, the inverse of `unravel`."""
     index = 0
     for digit, n in zip(digits, extents, strict=True):
         index = index * n + digit
@@ -33,9 +33,9 @@ def ravel(digits: Sequence[int], extents: Sequence[int]) -> int:
 class Split:
     """An axis of n indices in parts.
 
-    The parts are near-equal intervals; with `block`, blocks dealt out one after the
-    other; with `chunks`, chunks of equal length but for the last, each cut again by the
-    next of `parts`.
+    The parts are near-equal intervals; with `block`, blocks dealt out in turn; with
+    `chunks`, chunks of equal length but for the last, each cut again by the next of
+    `parts`, because PyTorch cuts so.
     """
 
     n: int
@@ -91,7 +91,7 @@ class Split:
         return ravel(digits, self.parts)
 
     def meeting(self, runs: Runs) -> list[int]:
-        """The parts that may have indices in common with some runs."""
+        """The parts that may have indices in common with runs."""
         if not len(runs):
             return []
         if not self.block:

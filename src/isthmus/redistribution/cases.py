@@ -1,4 +1,4 @@
-"""Redistributions by name, to measure and to show."""
+"""Named redistributions of a square matrix, for measurements and pictures."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from .layouts import Layout, Replicate, Shard
 
 
 def near_square(n: int) -> tuple[int, int]:
-    """A grid of n ranks that is as square as can be, with no fewer rows than
-    columns."""
+    """The grid of n ranks closest to a square, with no fewer rows than columns."""
     columns = next(k for k in range(isqrt(n), 0, -1) if n % k == 0)
     return n // columns, columns
 
 
 def layouts(kind: str, elements: int, p: int, q: int) -> tuple[Layout, Layout]:
-    """The layouts of a square matrix of about `elements` elements, on p ranks and on
-    q."""
+    """The layouts of a square matrix of about `elements` elements on p and q ranks."""
     n = isqrt(elements)
     shape = n, n
     rows = Layout.blocks(shape, (p, 1))

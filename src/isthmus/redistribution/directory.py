@@ -1,9 +1,10 @@
-"""Who has the elements that a rank wants, where ranks know only their own elements.
+"""The owners of wanted elements, for ranks that know only their own elements.
 
-The flat global indices are dealt out in blocks to all ranks; each rank is the directory
-of its blocks. A rank reports the runs that it has, or wants, to the directory ranks of
-these runs, and they tell both sides who exchanges which run with whom. The distributed
-directory of Pinar and Hendrickson 2001, as in Zoltan and YAXT.
+A table of all owners would fill the memory of a rank, so the flat global indices are
+dealt out in blocks, and each rank is the directory of its blocks. Ranks report the runs
+that they have or want to the directory ranks of the runs, and a directory rank answers
+both sides with the peers of each run. This is the distributed directory of Pinar and
+Hendrickson 2001, as in Zoltan and YAXT.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from .messages import Message
 from .runs import Runs, cut_at, overlaps, spread
 
-#: blocks of which a rank is the directory, so that a dense region is spread over ranks
+#: directory blocks of a rank: several, so that the owners of a dense region are spread
 DIRECTORY_BLOCKS_PER_RANK = 16
 
 #: rows of integers by the rank that sends or receives them
@@ -24,19 +25,18 @@ Rows = dict[int, np.ndarray]
 
 
 def block_size(n: int, ranks: int) -> int:
-    """The number of indices of a block, of n indices in all."""
+    """The number of indices in a block, for n indices in all."""
     return max(-(-n // (DIRECTORY_BLOCKS_PER_RANK * ranks)), 1)
 
 
 def addressed(runs: Runs, block: int, ranks: int) -> Rows:
-    """The runs cut at blocks, as rows of start and size, by the directory rank of
-    each."""
+    """The runs cut at blocks, as rows of start and size by directory rank."""
     start, size = cut_at(runs.start, runs.size, block)
     return split_by(start // block % ranks, np.stack((start, size), 1))
 
 
 def split_by(ranks: np.ndarray, rows: np.ndarray) -> Rows:
-    """Rows by the rank that `ranks` has for each, in their order."""
+    """Rows by rank, in order; `ranks` has the rank of each row."""
     if (ranks[1:] >= ranks[:-1]).all():
         return _sliced(ranks, rows)
     if ranks.max(initial=0) < 1 << 15:
@@ -46,16 +46,17 @@ def split_by(ranks: np.ndarray, rows: np.ndarray) -> Rows:
 
 
 def _sliced(ranks: np.ndarray, rows: np.ndarray) -> Rows:
-    """Rows by their ranks, which ascend."""
+    """Rows by rank, for ascending ranks."""
     edges = [*np.flatnonzero(np.diff(ranks, prepend=-1)).tolist(), len(ranks)]
     return {int(ranks[i]): rows[i:j] for i, j in pairwise(edges)}
 
 
 @dataclass(slots=True)
 class Matches:
-    """The answer of a directory rank: rows of start, size and peer for each source and
-    for each target; the first index without a source, and the rank that wants the
-    element."""
+    """The answer of a directory rank: rows of start, size and peer by rank.
+
+    A hole is the first index without a source, with the rank that wants the element.
+    """
 
     to_source: Rows = field(default_factory=dict)
     to_target: Rows = field(default_factory=dict)
@@ -63,7 +64,7 @@ class Matches:
 
 
 def _joined(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Start, size and rank of all rows, ascending. The ranks must ascend."""
+    """The start, size and rank of all rows by ascending start, for ascending ranks."""
     if not rows:
         return tuple(np.empty((3, 0), np.int64))  # type: ignore[return-value]
     ranks = np.repeat([*rows], [len(peer_rows) for peer_rows in rows.values()])
@@ -76,8 +77,7 @@ def _joined(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _cells(
     start: np.ndarray, size: np.ndarray, ranks: np.ndarray
 ) -> tuple[Runs, np.ndarray, np.ndarray]:
-    """Runs within which the owners do not change, the owners run by run, and the number
-    of owners of each run."""
+    """Runs of constant owners, the owners run by run, and the owners' number by run."""
     if (start[1:] >= (start + size)[:-1]).all():  # no element has two owners
         return Runs(start, size), ranks, np.ones(len(start), np.int64)
     edges = np.unique(np.concatenate((start, start + size)))
@@ -89,8 +89,10 @@ def _cells(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match:
-    """Runs of indices that are wanted and owned, as arrays: for each, the wanted run
-    that contains it, its start and size, and its owner."""
+    """Runs of indices both wanted and owned, as arrays.
+
+    A run has the number of the wanted run around, the start, the size and the owner.
+    """
 
     wanted: np.ndarray
     start: np.ndarray
@@ -109,16 +111,16 @@ def match(
     one_group: bool,
     combine: bool,
 ) -> Match:
-    """The owners of the wanted runs among some sources, in ascending order of the
-    indices.
+    """The owners of the wanted runs among the sources, by ascending indices.
 
-    Of several owners one is taken: the target itself, if it owns the run (`one_group`),
-    else the owners by turns. With `combine` all owners count.
+    With `combine` all owners count. Otherwise a target that owns a run (`one_group`)
+    takes its own elements, and for other runs the owners take turns, so that no owner
+    sends all copies.
     """
     cells, owners, count = _cells(*_joined(sources))
     first = np.cumsum(count) - count
     are_disjoint = (wanted.start[1:] >= wanted.stop[:-1]).all()
-    if are_disjoint and len(cells) < len(wanted):  # to look few up in many takes less
+    if are_disjoint and len(cells) < len(wanted):  # fewer searches take less time
         c, w = overlaps(cells, wanted)
     else:
         w, c = overlaps(wanted, cells)
@@ -132,7 +134,7 @@ def match(
         k = spread(first[c], times)
         w, low, n = (np.repeat(column, times) for column in (w, low, n))
         return Match(w, low, n, owners[k], hole)
-    if len(owners) == len(cells):  # nobody has what another has
+    if len(owners) == len(cells):  # each element has a single owner
         return Match(w, low, n, owners[c], hole)
     wanted_rank = wanted_by[w]
     owner = owners[
@@ -147,8 +149,10 @@ def match(
 def meet(
     sources: Rows, targets: Rows, block: int, one_group: bool, combine: bool
 ) -> Matches:
-    """The exchanges between sources and targets, of the indices of one directory rank;
-    among several sources `match` chooses."""
+    """The exchanges between sources and targets for the indices of a directory rank.
+
+    `match` chooses among several sources of an element.
+    """
     start, size, wanted_by = _joined(targets)
     wanted = Runs(start, size)
     matched = match(
@@ -193,7 +197,7 @@ def _hole(
 
 
 def _first_gap(wanted: Runs, k: int, low: np.ndarray, n: np.ndarray) -> int:
-    """The first index of run k that no covering run contains."""
+    """The first index of run k outside of all covering runs."""
     index = int(wanted.start[k])
     for start, size in sorted(zip(low.tolist(), n.tolist(), strict=True)):
         if start > index:
@@ -203,7 +207,7 @@ def _first_gap(wanted: Runs, k: int, low: np.ndarray, n: np.ndarray) -> int:
 
 
 def located(start: np.ndarray, runs: Runs, places: np.ndarray) -> np.ndarray:
-    """The places of indices in the flat local array whose runs lie at `places`."""
+    """The places of indices in the flat local array, whose runs lie at `places`."""
     k: np.ndarray | int = 0
     if len(runs) > 1:
         k = np.searchsorted(runs.start, start, side="right") - 1
@@ -214,8 +218,11 @@ def located(start: np.ndarray, runs: Runs, places: np.ndarray) -> np.ndarray:
 def messages(
     answers: list[np.ndarray], runs: Runs, places: np.ndarray
 ) -> list[Message]:
-    """The messages of a rank, from rows of start, size and peer: runs of its flat local
-    array, in the order of global indices."""
+    """The messages of a rank, from rows of start, size and peer of global indices.
+
+    The runs of a message are in the order of global indices, because both ends of a
+    message must order the elements alike.
+    """
     if not answers:
         return []
     all_rows = np.concatenate(answers)

@@ -1,4 +1,4 @@
-"""The part of one rank in a redistribution, and its rounds."""
+"""The messages of a rank in a redistribution, and the rank's rounds."""
 
 from __future__ import annotations
 
@@ -36,33 +36,31 @@ _NO_INDICES = np.empty(0, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """The messages that a rank sends and receives; peers by their numbers among all
-    ranks."""
+    """The messages of a rank; peers are numbered among all ranks."""
 
     number: int
     #: the number of all ranks
     n: int
     sends: tuple[Message, ...] = ()
     receives: tuple[Message, ...] = ()
-    #: the elements of its target array
+    #: the number of elements in the target array of the rank
     wanted: int = 0
-    #: replicas that gather shares of the target, the place among them, the shares
+    #: the replicas that gather the target, the place of the rank, and the shares
     replicas: tuple[list[int], int, Shares] | None = None
-    #: elements that the target has twice: the first place and the place of the copy
+    #: elements repeated in the target: the first place, and the place of the copy
     repeats: tuple[np.ndarray, np.ndarray] = (_NO_INDICES, _NO_INDICES)
-    #: whether all sources of an element are combined
+    #: whether the values of all sources of an element are combined
     combine: bool = False
 
     @property
     def table(self) -> list[tuple[int, int, int]]:
-        """The messages to other ranks: from, to, elements."""
+        """The messages to further ranks: source, target, elements."""
         messages = (m for m in self.sends if m.peer != self.number)
         return [(self.number, m.peer, m.total) for m in messages]
 
 
 def numbered(messages: Iterable[Message], base: int) -> tuple[Message, ...]:
-    """Messages with their peers by number, where the group of the peers begins at
-    `base`."""
+    """Messages with peers numbered among all ranks; their group begins at `base`."""
     return tuple(replace(m, peer=m.peer + base) for m in messages)
 
 
@@ -73,8 +71,10 @@ def regular(
     one_group: bool,
     combine: bool,
 ) -> Exchange:
-    """A rank's part between layouts that are the same on every rank. A flow has the
-    source, the number of its first rank, the target, and the number of its first rank.
+    """The exchange of a rank between regular layouts.
+
+    A flow is a source layout, the number of its first rank, a target layout, and the
+    number of its first rank.
     """
     exchange = Exchange(number, n, combine=combine)
     for source, s, target, t in flows:
@@ -94,7 +94,7 @@ def received(
     messages: tuple[Message, ...],
     base: int,
 ) -> Exchange:
-    """The exchange with the messages of its target, whose group begins at `base`."""
+    """The exchange with the messages of the target, whose group begins at `base`."""
     return replace(
         exchange,
         receives=messages,
@@ -112,7 +112,7 @@ def _part(m: Message, buf: str, low: int, high: int) -> Pieces:
 
 
 def _tmp(exchange: Exchange) -> dict[int, int]:
-    """The offsets in "tmp" of the messages that are to be combined, by peer."""
+    """The offsets in "tmp" of messages to combine, by peer."""
     offset, offsets = 0, {}
     for m in exchange.receives:
         if m.peer != exchange.number:
@@ -122,7 +122,7 @@ def _tmp(exchange: Exchange) -> dict[int, int]:
 
 
 def _ordered(exchange: Exchange, order: Sequence[Turn] | None) -> Iterator[Turn]:
-    """The turns of a rank: out of the order of all, or by a shift."""
+    """The turns of a rank: from the order of all messages, or by a shift."""
     if order is not None:
         yield from (
             turn for turn in order if exchange.number in (turn.source, turn.target)
@@ -139,8 +139,10 @@ def _ordered(exchange: Exchange, order: Sequence[Turn] | None) -> Iterator[Turn]
 
 
 def crossing(exchange: Exchange, order: Sequence[Turn] | None = None) -> list[Round]:
-    """The rounds from sources to targets: all messages in their order, then the copies
-    or reductions of their elements."""
+    """The rounds from sources to targets: messages in order, then copies or reductions.
+
+    All messages are in a single round, so that a late message delays no further ones.
+    """
     sends = {m.peer: m for m in exchange.sends}
     receives = {m.peer: m for m in exchange.receives}
     tmp = _tmp(exchange)
@@ -170,11 +172,10 @@ def crossing(exchange: Exchange, order: Sequence[Turn] | None = None) -> list[Ro
 def spreading(
     exchange: Exchange, unit: int = 1, nodes: Sequence[Hashable] = ()
 ) -> list[Round]:
-    """The rounds after `crossing`: replicas gather their shares, and elements that the
-    target has twice are copied.
+    """The rounds after `crossing`: replicas gather shares, and repeats are copied.
 
-    `unit` is the bytes of an element. `nodes` has the node of every rank: long shares
-    go from node to node, so that none enters a node twice.
+    `unit` is the bytes of an element, `nodes` has the node of each rank. Long shares go
+    from node to node, so that no share enters a node twice.
     """
     program: list[Round] = []
     if exchange.replicas is not None:
@@ -196,9 +197,11 @@ def spreading(
 
 
 def _in_pieces(r: Round, piece_elements: int) -> Iterator[Round]:
-    """A round in which a rank sends one span and receives one, in pieces of at most
-    `piece_elements`: the next piece goes when the piece of the other direction has come
-    (see `turns`)."""
+    """A round of a span to send and a span to receive, in pieces of `piece_elements`.
+
+    A piece goes when a piece of the opposite direction has come, because a whole
+    message would queue before the answers (see `algorithms/parts/turns.py`).
+    """
     ends = [c for c in r.comm if not isinstance(c, Library) and len(c.data) == 1]
     longest = max((span.size for c in ends for span in c.data), default=0)
     if len(ends) != len(r.comm) or len(ends) > 2 or longest <= piece_elements:
@@ -221,7 +224,7 @@ def rounds(
     order: Sequence[Turn] | None = None,
     nodes: Sequence[Hashable] = (),
 ) -> list[Round]:
-    """All rounds of a rank."""
+    """All rounds of a rank: crossing, then spreading."""
     return [*crossing(exchange, order), *spreading(exchange, nodes=nodes)]
 
 
@@ -232,15 +235,14 @@ def _steps(
     target: np.ndarray,
     size: np.ndarray | None = None,
 ) -> Steps:
-    """Local steps from runs of a buffer, or single elements, to places in the
-    target."""
+    """Local steps from runs, or single elements, of a buffer to the target."""
     sizes = np.ones(len(start), np.int64) if size is None else size
     sizes, start, target = joined(sizes, [start, target])
     return Steps(kind, Pieces(buf, start, sizes), Pieces("recv", target, sizes))
 
 
 def _own(exchange: Exchange) -> Sequence[Local]:
-    """The copies from a rank to itself; its two messages may be cut in other places."""
+    """The copies within a rank, whose send and receive may be cut differently."""
     sent, taken = (
         next((m for m in messages if m.peer == exchange.number), None)
         for messages in (exchange.sends, exchange.receives)
@@ -261,8 +263,11 @@ def _own(exchange: Exchange) -> Sequence[Local]:
 
 
 def _combined(exchange: Exchange, tmp: dict[int, int]) -> Iterator[Round]:
-    """The contributions from the last rank to the first: the first to write an element
-    is copied, the others are combined with it from the left."""
+    """The contributions of all ranks, combined from the last rank to the first.
+
+    The first contribution to an element is copied and later ones combine from the left,
+    because an operator that is not commutative needs rank order.
+    """
     written = np.zeros(exchange.wanted, bool)
     own = {m.peer: m for m in exchange.sends}
     for m in sorted(exchange.receives, key=lambda m: -m.peer):

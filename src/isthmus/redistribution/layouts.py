@@ -1,4 +1,8 @@
-"""How a global array lies on the ranks of a group."""
+"""The layout of a global array on the ranks of a group.
+
+A regular layout gives the elements of all ranks by arithmetic. A layout of slices or
+indices has the elements of a single rank, since lists of all ranks may not fit memory.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +25,20 @@ from .runs import (
     sorted_runs,
 )
 
-#: the runs of a rank on each axis; its part of the array is their product
+#: the runs of a rank on each axis, whose product is the rank's part of the array
 Region = tuple[Runs, ...]
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A placement: an axis of the array is cut into chunks along this axis of the
-    mesh."""
+    """A placement: the array's axis `axis` is cut along the axis of the mesh."""
 
     axis: int
 
 
 @dataclass(frozen=True)
 class Replicate:
-    """A placement: all ranks along this axis of the mesh have the same elements."""
+    """A placement: all ranks along the axis of the mesh have equal elements."""
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -60,19 +63,19 @@ def _extents(name: str, values: Any, n: int | None = None) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layout:
-    """How a global array lies on a group.
+    """The layout of a global array on a group.
 
-    `blocks`, `cyclic` and `sharded` make layouts that are the same on every rank;
-    `slices` and `indices` make one of the elements of this rank alone.
+    `blocks`, `cyclic` and `sharded` create regular layouts, which are equal on all
+    ranks; `slices` and `indices` create a layout with the elements of this rank alone.
     """
 
     shape: tuple[int, ...]
-    #: the ranks as a grid, row by row; empty where only this rank knows its elements
+    #: the ranks as a grid, row by row; empty for slices and indices
     mesh: tuple[int, ...] = ()
-    #: how each axis is cut, and by which axes of the mesh
+    #: the parts of each axis, and the axes of the mesh that cut it
     splits: tuple[Split, ...] = ()
     cut_by: tuple[tuple[int, ...], ...] = ()
-    #: the elements of this rank: products of runs, one after the other, or flat indices
+    #: the elements of this rank: products of runs in sequence, or flat indices
     regions: tuple[Region, ...] = ()
     points: np.ndarray | None = field(default=None, repr=False)
 
@@ -80,7 +83,7 @@ class Layout:
 
     @classmethod
     def blocks(cls, shape: Any, grid: Sequence[int]) -> Layout:
-        """Near-equal blocks, the longer ones first, on a grid of ranks, row by row."""
+        """Near-equal blocks, longer blocks first, on a grid of ranks, row by row."""
         shape = _shape(shape)
         grid = _extents("grid", grid, len(shape))
         splits = tuple(Split(n, (k,)) for n, k in zip(shape, grid, strict=True))
@@ -88,7 +91,7 @@ class Layout:
 
     @classmethod
     def cyclic(cls, shape: Any, grid: Sequence[int], block: Sequence[int]) -> Layout:
-        """Blocks dealt out to a grid of ranks one after the other, as in ScaLAPACK."""
+        """Blocks dealt out in turn to a grid of ranks, as in ScaLAPACK."""
         shape = _shape(shape)
         grid = _extents("grid", grid, len(shape))
         block = _extents("block", block, len(shape))
@@ -100,8 +103,10 @@ class Layout:
     def sharded(
         cls, shape: Any, mesh: Sequence[int], placements: Iterable[Shard | Replicate]
     ) -> Layout:
-        """A mesh of ranks with a placement for each of its axes, as PyTorch's DTensor.
-        Several shards of one axis of the array cut it one after the other."""
+        """A mesh of ranks with a placement for each axis, as PyTorch's DTensor.
+
+        Several shards of an axis of the array cut the axis in sequence.
+        """
         shape, mesh, placed = _shape(shape), _extents("mesh", mesh), tuple(placements)
         if len(placed) != len(mesh):
             raise ValueError(
@@ -124,8 +129,11 @@ class Layout:
 
     @classmethod
     def slices(cls, shape: Any, slices: Any) -> Layout:
-        """The elements of this rank as slices: an index as `np.s_` gives it, or a list
-        of indices. The local array of a list is flat, one index after the other."""
+        """The elements of this rank as slices: an index of `np.s_`, or a list of them.
+
+        The local array of a list is flat, since regions of different shapes form no
+        array of several axes.
+        """
         shape = _shape(shape)
         indices = slices if isinstance(slices, list) else [slices]
         regions = tuple(_region(shape, x) for x in indices)
@@ -137,8 +145,10 @@ class Layout:
 
     @classmethod
     def indices(cls, shape: Any, indices: Any) -> Layout:
-        """The elements of this rank as global indices, in the order of the local array;
-        flat indices where the array has several axes."""
+        """The elements of this rank as global indices, in the order of the local array.
+
+        Indices are flat if the array has several axes.
+        """
         shape = _shape(shape)
         points = np.array(indices)
         if points.size == 0:
@@ -158,12 +168,12 @@ class Layout:
 
     @property
     def is_regular(self) -> bool:
-        """Whether every rank can tell the elements of every other rank."""
+        """Whether each rank can compute the elements of all ranks."""
         return bool(self.mesh)
 
     @property
     def ranks(self) -> int:
-        """The number of ranks that have elements; further ranks have none."""
+        """The number of ranks with elements; further ranks have none."""
         return prod(self.mesh)
 
     @property
@@ -173,13 +183,13 @@ class Layout:
 
     @cached_property
     def replicated(self) -> tuple[int, ...]:
-        """The axes of the mesh along which all ranks have the same elements."""
+        """The axes of the mesh along which all ranks have equal elements."""
         used = {k for ks in self.cut_by for k in ks}
         return tuple(k for k in range(len(self.mesh)) if k not in used)
 
     @property
     def replicas(self) -> int:
-        """The number of ranks that have the same elements."""
+        """The number of ranks with equal elements."""
         return prod(self.mesh[k] for k in self.replicated)
 
     def __eq__(self, other: object) -> bool:
@@ -194,7 +204,7 @@ class Layout:
         return f"Layout.{self._words()}"
 
     def _words(self) -> str:
-        """The call that makes this layout, in words."""
+        """The call that creates the layout, in words."""
         if self.points is not None:
             return f"indices({self.shape}, <{len(self.points)} of them>)"
         if not self.is_regular:
@@ -211,8 +221,7 @@ class Layout:
         return f"sharded({self.shape}, mesh={self.mesh}, placements={placements})"
 
     def place(self, rank: int) -> tuple[tuple[int, ...], int]:
-        """The part of each axis that a rank has, and the number of the rank among the
-        replicas."""
+        """The rank's part of each axis, and the rank's number among the replicas."""
         digits = unravel(rank, self.mesh)
         parts = tuple(
             ravel([digits[k] for k in ks], [self.mesh[k] for k in ks])
@@ -222,7 +231,7 @@ class Layout:
         return parts, ravel([digits[k] for k in ks], [self.mesh[k] for k in ks])
 
     def rank(self, parts: Sequence[int], replica: int = 0) -> int:
-        """The rank with a part of each axis, as one of the replicas."""
+        """The rank with a part of each axis and a number among the replicas."""
         digits = [0] * len(self.mesh)
         places = [*zip(self.cut_by, parts, strict=True), (self.replicated, replica)]
         for ks, i in places:
@@ -233,15 +242,14 @@ class Layout:
         return ravel(digits, self.mesh)
 
     def region(self, rank: int) -> Region:
-        """The runs of a rank on each axis, in a layout that is the same on every
-        rank."""
+        """The runs of a rank on each axis of a regular layout."""
         if not 0 <= rank < self.ranks:
             return tuple(interval(0, 0) for _ in self.shape)
         parts, _ = self.place(rank)
         return tuple(x.runs(i) for x, i in zip(self.splits, parts, strict=True))
 
     def _own(self, rank: int | None) -> tuple[Region, ...]:
-        """The regions of a rank; of this rank where the layout knows no other."""
+        """The regions of a rank, or of this rank in a layout of slices."""
         if self.is_regular:
             if rank is None or rank < 0:
                 raise ValueError("which rank? every rank has another part")
@@ -254,7 +262,7 @@ class Layout:
         return self.regions
 
     def local_shape(self, rank: int | None = None) -> tuple[int, ...]:
-        """The shape of the local array of a rank, which may have no elements."""
+        """The shape of a rank's local array, perhaps without elements."""
         regions = self._own(rank)
         if self.points is not None:
             return (len(self.points),)
@@ -263,8 +271,11 @@ class Layout:
         return (sum(prod(x.total for x in region) for region in regions),)
 
     def local(self, rank: int | None = None) -> tuple[Any, ...]:
-        """The index in the global array of a rank's elements, in the order of its local
-        array: slices where possible, else arrays as `np.ix_` gives them."""
+        """The index of a rank's elements in the global array, in local order.
+
+        The index has slices where possible, since numpy copies nothing then, and
+        otherwise arrays of `np.ix_`.
+        """
         regions = self._own(rank)
         if self.points is not None:
             return tuple(np.unravel_index(self.points, self.shape))
@@ -290,8 +301,11 @@ class Layout:
 
     @property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of elements that this rank has more than once, the first place in its flat
-        local array and the place of each repetition."""
+        """The first place and the repeated place of elements listed more than once.
+
+        Places are in the flat local array. A repeated element is received once and
+        copied, to avoid a second transfer.
+        """
         if self.points is None:
             return _NO_INDICES, _NO_INDICES
         values, first = self._distinct
@@ -302,7 +316,7 @@ class Layout:
         return first[which][again], again
 
     def owner(self, index: Any) -> int:
-        """The rank that has an element, the first of them if there are replicas."""
+        """The rank that has an element, the first of several replicas."""
         position = (index,) if np.ndim(index) == 0 else tuple(index)
         if len(position) != len(self.shape) or not all(
             0 <= i < n for i, n in zip(position, self.shape, strict=True)
@@ -315,9 +329,11 @@ class Layout:
         )
 
     def flat_runs(self, rank: int) -> tuple[Runs, np.ndarray]:
-        """The elements of a rank as ascending runs of flat global indices, and the
-        place of each run in the flat local array. Of an index that a rank has twice,
-        the first place counts."""
+        """The elements of a rank as ascending runs of flat global indices, with places.
+
+        A place is the offset of a run in the flat local array. For repeated indices the
+        first place counts, because `repeats` copies from there.
+        """
         if self.points is not None:
             values, first = self._distinct
             k = runs_in(values, first)
@@ -350,7 +366,7 @@ def flatten_region(
 
 
 def _index(region: Region) -> tuple[Any, ...]:
-    """The index of a region: slices, or arrays where an axis has more than one run."""
+    """The index of a region: slices, or arrays if an axis has several runs."""
     if all(len(x) <= 1 for x in region):
         ends = ((int(x.start[0]), int(x.stop[0])) if len(x) else (0, 0) for x in region)
         return tuple(slice(*pair) for pair in ends)
@@ -358,7 +374,7 @@ def _index(region: Region) -> tuple[Any, ...]:
 
 
 def _region(shape: tuple[int, ...], index: Any) -> Region:
-    """The runs of an index of slices, or of integers, which keep their axis."""
+    """The runs of an index; an integer keeps the axis, unlike in numpy."""
     entries = index if isinstance(index, tuple) else (index,)
     if Ellipsis in [x for x in entries if not isinstance(x, slice)]:
         k = entries.index(Ellipsis)
@@ -371,7 +387,7 @@ def _region(shape: tuple[int, ...], index: Any) -> Region:
 
 
 def _axis(entry: Any, n: int) -> Runs:
-    """The runs of one entry of an index, on an axis of n."""
+    """The runs of an entry of an index, on an axis of n."""
     if isinstance(entry, slice):
         low, high, step = entry.indices(n)
         if step < 1:

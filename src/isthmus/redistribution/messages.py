@@ -1,9 +1,11 @@
 """The messages of a rank between two regular layouts.
 
-Each rank computes its partners axis by axis, in time that grows with their number. Of
-replicas, each is responsible for a share: a replica of a source sends its share, a
-replica of a target receives its share, and an allgather among the target's replicas
-follows. So every element crosses once.
+A rank computes the peers axis by axis, in time that grows with the number of peers and
+not with the number of ranks.
+
+Each replica is responsible for a share, so that no element crosses twice: a replica of
+a source sends its share, a replica of a target receives its share, and an allgather
+among the target's replicas follows.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from .runs import Runs, common, flatten, joined
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """Elements from or to a peer, in runs of the flat local array."""
+    """The elements from or to a peer, in runs of the flat local array."""
 
     peer: int
     start: np.ndarray
@@ -30,21 +32,20 @@ class Message:
 
     @property
     def total(self) -> int:
-        """The number of elements."""
+        """The number of elements in the message."""
         return int(self.size.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Runs of elements by their places in the source's array and in the target's."""
+    """Runs of elements, by the places in the arrays of source and target."""
 
     size: np.ndarray
     source: np.ndarray
     target: np.ndarray
 
     def within(self, start: np.ndarray, low: int, high: int) -> Pairs:
-        """The parts of the runs in a range of one of the arrays, where the runs start
-        at `start`."""
+        """The parts of the runs in a range of an array, with the runs at `start`."""
         first = np.maximum(start, low)
         size = np.minimum(start + self.size, high) - first
         shift, keep = first - start, size > 0
@@ -71,8 +72,10 @@ def share(layout: Layout, size: int, replica: int) -> tuple[int, int]:
 
 
 def wanted_runs(layout: Layout, rank: int) -> tuple[Runs, np.ndarray]:
-    """The runs of global indices that a rank is to receive, and their places in its
-    local array; of what has replicas, the share of the rank."""
+    """The runs of global indices that a rank is to receive, and the local places.
+
+    With replicas, only the share of the rank, since the replicas gather the rest.
+    """
     runs, places = layout.flat_runs(rank)
     if not layout.is_regular or layout.replicas == 1 or rank >= layout.ranks:
         return runs, places
@@ -84,7 +87,7 @@ def wanted_runs(layout: Layout, rank: int) -> tuple[Runs, np.ndarray]:
 def _replicas(
     layout: Layout, elements: int, start: np.ndarray, size: np.ndarray
 ) -> range:
-    """The replicas whose shares may overlap some runs of the local array."""
+    """The replicas whose shares may overlap runs of the local array."""
     if not len(start):
         return range(0)
     shares = Shares(layout.replicas, elements)
@@ -94,22 +97,21 @@ def _replicas(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AxisOverlap:
-    """The common indices of a rank's runs and of a part of the other layout."""
+    """The common indices of a rank's runs and of a part of the remote layout."""
 
     part: int
     runs: Runs
-    #: the positions of the common runs in the rank's part, and in the other one
+    #: the positions of the common runs in the rank's part, and in the remote part
     local: np.ndarray
     remote: np.ndarray
-    #: the number of indices of the other part
+    #: the number of indices of the remote part
     extent: int
 
 
 def _overlapping_parts(
     region: Region, other: Layout
 ) -> Iterator[tuple[_AxisOverlap, ...]]:
-    """For each part of the other layout with a common element, its overlap on each
-    axis."""
+    """The overlap on each axis, for each part of the remote layout in common."""
     axes = []
     for runs, split in zip(region, other.splits, strict=True):
         overlaps = []
@@ -126,8 +128,7 @@ def _overlapping_parts(
 def _flat_overlap(
     region: Region, overlap: tuple[_AxisOverlap, ...]
 ) -> list[np.ndarray]:
-    """The sizes of common runs, and their places in the local and in the other
-    array."""
+    """The sizes of common runs, and the places in the local and the remote array."""
     size, starts = flatten(
         [axis.runs.size for axis in overlap],
         [[axis.local for axis in overlap], [axis.remote for axis in overlap]],
@@ -145,8 +146,8 @@ def outgoing(
 ) -> list[Message]:
     """The messages of rank s of the source.
 
-    In one group (`one_group`), a rank that has an element itself gets it from no other
-    rank. With `combine` all sources of an element count, so all replicas send all.
+    In a single group (`one_group`), no rank is sent an element that the rank has. With
+    `combine` all replicas send all elements, because all sources of an element count.
     """
     if s >= source.ranks:
         return []
@@ -174,7 +175,7 @@ def outgoing(
 
 
 def _has(layout: Layout, rank: int, parts: tuple[int, ...]) -> bool:
-    """Whether a rank has the part of each axis that `parts` names."""
+    """Whether a rank has the parts of all axes."""
     return rank < layout.ranks and layout.place(rank)[0] == parts
 
 
@@ -185,7 +186,7 @@ def incoming(
     one_group: bool = False,
     combine: bool = False,
 ) -> list[Message]:
-    """The messages for rank t of the target, with the same rules as `outgoing`."""
+    """The messages for rank t of the target, by the rules of `outgoing`."""
     if t >= target.ranks:
         return []
     _, replica = target.place(t)
@@ -217,9 +218,10 @@ def incoming(
 def spread_to(
     target: Layout, t: int, base: int
 ) -> tuple[list[int], int, Shares] | None:
-    """The replicas that share the part of rank t, by their numbers in a group that
-    begins at `base`; the place of rank t among them; and the shares that they gather
-    from each other. None where the part has no replicas."""
+    """The replicas of rank t, the place of rank t among the replicas, and the shares.
+
+    Replicas are numbered in a group that begins at `base`. None without replicas.
+    """
     if not target.is_regular or t >= target.ranks or target.replicas == 1:
         return None
     parts, replica = target.place(t)

@@ -1,9 +1,10 @@
-"""The order of messages in which ports do not idle.
+"""An order of messages without idle ports.
 
-A rank sends one message at a time, and receives one at a time: an open shop, where all
-cannot end before the busiest port. A list schedule gives the next turn to the message
-whose ports have most left. Where long messages leave gaps, they are cut. Gonzalez,
-Sahni 1976 show that the bound can be met if messages may be cut at will.
+A rank sends a message at a time, and receives a message at a time: an open shop, which
+cannot end before the busiest port. In an unordered exchange ports idle, because several
+ranks send to a busy receiver. A list schedule gives the next turn to the message whose
+ports have most elements left. Long messages that leave gaps are cut. Gonzalez and Sahni
+1976 show that cuts at will reach the bound.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-#: messages or pieces of all ranks up to which every rank orders all of them
+#: the messages or pieces of all ranks up to which each rank orders all of them
 MOST_ORDERED_PIECES = 4096
-#: the time of an order, in parts of the bound, from which on none better is sought
+#: an order that takes at most so many times the bound is not improved
 NEAR_BOUND_RATIO = 1.05
-#: into how many pieces the largest load of a port is cut, tried in turn; 0: not cut
+#: the numbers of pieces of the largest load of a port, tried in turn; 0 is uncut
 PIECES_OF_LARGEST_LOAD = (0, 4, 8, 16, 32)
-#: bytes of a message up to which none is cut
+#: messages of at most so many bytes are not cut
 WHOLE_MESSAGE_BYTES = 1 << 16
 
 
@@ -31,7 +32,7 @@ class Turn:
     turn: int
     source: int
     target: int
-    #: the first element of the message that goes, and the one after the last
+    #: the first element of the piece, and the end
     low: int
     high: int
 
@@ -49,17 +50,18 @@ def bound(messages: Sequence[tuple[int, int, int]]) -> int:
 
 
 def shifted(source: int, target: int, n: int) -> int:
-    """A turn that a rank computes without the messages of all: each rank begins with
-    another partner."""
+    """The turn of a message by a shift, in which all ranks begin with different peers.
+
+    For redistributions with too many messages, since a rank needs no further messages.
+    """
     return (target - source) % n
 
 
 def list_schedule(messages: Sequence[tuple[int, int, int]]) -> tuple[int, list[int]]:
-    """The time at which all messages have gone, and the messages in the order in which
-    they begin.
+    """The time at which all messages have gone, and the messages in order of beginning.
 
-    Each message takes both its ports for its size. The next one is always a message
-    whose busier port has most left.
+    A message takes two ports for as long as it has elements. The next message is always
+    the ready message whose busier port has most elements left.
     """
     source, target, size = np.array(messages, np.int64).reshape(-1, 3).T
     out, into = loads(messages)
@@ -74,7 +76,7 @@ def list_schedule(messages: Sequence[tuple[int, int, int]]) -> tuple[int, list[i
             np.lexsort((-np.minimum(left_out, left_in), -np.maximum(left_out, left_in)))
         ].tolist():
             s, t, n = int(source[k]), int(target[k]), int(size[k])
-            # a message takes both its ports, so messages of other ports stay ready
+            # messages of further ports stay ready: a message takes two ports only
             if free_out[s] <= now and free_in[t] <= now:
                 free_out[s] = free_in[t] = now + n
                 out[s] -= n
@@ -92,8 +94,7 @@ def list_schedule(messages: Sequence[tuple[int, int, int]]) -> tuple[int, list[i
 def _cut(
     messages: Sequence[tuple[int, int, int]], largest: int
 ) -> Iterator[tuple[int, int, int]]:
-    """The messages in near-equal pieces of at most `largest` elements; whole where that
-    is 0."""
+    """The messages in near-equal pieces of at most `largest` elements; 0 is uncut."""
     for s, t, n in messages:
         parts = max(-(-n // largest), 1) if largest else 1
         for k in range(parts):
@@ -101,9 +102,11 @@ def _cut(
 
 
 def turns(messages: Sequence[tuple[int, int, int]], least: int = 1) -> list[Turn]:
-    """The order of all messages (source, target, elements), cut where that closes gaps;
-    messages of up to `least` elements go whole. The same messages give the same order
-    on every rank."""
+    """The order of all messages (source, target, elements), cut if cuts close gaps.
+
+    Messages of up to `least` elements go whole, since a piece costs a start-up. All
+    ranks compute an equal order from equal messages.
+    """
     least_time = bound(messages)
     best: tuple[int, list[tuple[int, int, int]], list[int]] | None = None
     for parts in PIECES_OF_LARGEST_LOAD:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _owners(whole: Whole, layouts: list[Layout], base: int) -> np.ndarray:
-    """The number of the rank that has each element; of several, the first."""
+    """The number of the first rank that has each element."""
     owners = np.full(prod(whole.shape), -1)
     for r in reversed(range(len(layouts))):
         owners[whole.indices(layouts[r], r)] = base + r
@@ -24,7 +24,7 @@ def _owners(whole: Whole, layouts: list[Layout], base: int) -> np.ndarray:
 
 
 def _sources(whole: Whole) -> np.ndarray:
-    """The rank from which each element comes to the first rank that receives it."""
+    """The rank that sends each element to the first receiver."""
     sources = np.full(prod(whole.shape), -1)
     for exchange in reversed(whole.parts):
         if exchange.number >= whole.base:
@@ -45,7 +45,7 @@ def _words(layouts: list[Layout]) -> str:
 
 
 def _together(layouts: list[Layout], base: int) -> dict[int, list[int]]:
-    """The numbers of all replicas, by the first of them."""
+    """The numbers of all replicas, by the first replica."""
     first = layouts[0]
     replicas: dict[tuple[int, ...], list[int]] = {}
     for r in range(first.ranks if first.is_regular else 0):
@@ -54,7 +54,7 @@ def _together(layouts: list[Layout], base: int) -> dict[int, list[int]]:
 
 
 def draw(source: Layouts, target: Layouts, inside: int | None = None) -> Figure:
-    """A picture of both layouts and of who sends what to whom."""
+    """A picture of both layouts and of the messages between ranks."""
     from ..draw.redistribution import figure
 
     whole = Whole(source, target, inside, combine=False)

@@ -1,5 +1,7 @@
-"""Runs of consecutive integers: the indices that a rank has of an axis, or of a flat
-array."""
+"""Runs of consecutive integers: the indices of a rank on an axis or in a flat array.
+
+Runs instead of indices, because a rank may have billions of elements in a few runs.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +45,14 @@ class Runs:
         return spread(self.start, self.size)
 
     def position(self, integers: np.ndarray) -> np.ndarray:
-        """The positions of some integers, all of them in the runs, among the integers
-        of the runs."""
+        """The positions of integers among the integers of the runs."""
         run = np.searchsorted(self.start, integers, side="right") - 1
         position: np.ndarray = self.before[run] + integers - self.start[run]
         return position
 
 
 def spread(start: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """The integers of all runs, one run after the other."""
+    """The integers of all runs in sequence."""
     total = int(size.sum())
     shift = np.repeat(start - (np.cumsum(size) - size), size)
     integers: np.ndarray = shift + np.arange(total)
@@ -59,7 +60,7 @@ def spread(start: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def interval(low: int, high: int) -> Runs:
-    """The integers from low to high - 1: one run, or none."""
+    """The integers from low to high - 1, as a run or as no run."""
     n = max(high - low, 0)
     return Runs(np.arange(low, low + (n > 0)), np.full(int(n > 0), n))
 
@@ -73,24 +74,23 @@ def sorted_runs(values: np.ndarray) -> Runs:
 
 
 def _begin_runs(values: np.ndarray) -> np.ndarray:
-    """Whether each integer begins a run: it does not follow the integer before."""
+    """Whether each integer begins a run, not next to the integer before."""
     begins = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1] + 1, out=begins[1:])
     return begins
 
 
 def runs_in(*arrays: np.ndarray) -> np.ndarray:
-    """The places where runs begin that are consecutive in all arrays alike."""
+    """The places of the first integers of runs consecutive in all arrays."""
     begins = np.logical_or.reduce([_begin_runs(values) for values in arrays])
     return np.flatnonzero(begins)
 
 
 def sort_with_places(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Integers from 0 on in ascending order, and the place where each was; equal
-    integers stay in their order.
+    """Integers from 0 on in ascending order, with places; equal integers stay in order.
 
-    Where integer and place fit into 63 bits, sorting both in one integer takes a third
-    of the time of `argsort`.
+    If integer and place fit into 63 bits, the pair is sorted as an integer, because
+    that takes a third of the time of `argsort`.
     """
     if (values[1:] > values[:-1]).all():
         return values, np.arange(len(values))
@@ -103,17 +103,18 @@ def sort_with_places(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def overlaps(x: Runs, y: Runs) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs of runs with integers in common, in ascending order: the numbers of the
-    runs of `x`, and those of `y`. Runs of `x` may overlap each other, those of `y` may
-    not."""
+    """The pairs of runs with integers in common, as numbers of runs in `x` and in `y`.
+
+    Pairs ascend. Runs of `x` may overlap each other, but runs of `y` may not, since the
+    search needs ascending ends.
+    """
     low = np.searchsorted(y.stop, x.start, side="right")
     n = np.maximum(np.searchsorted(y.start, x.stop, side="left") - low, 0)
     return np.repeat(np.arange(len(x)), n), spread(low, n)
 
 
 def common(x: Runs, y: Runs) -> Runs:
-    """The integers that two sets of runs have in common, each piece within one run of
-    either."""
+    """The common integers of two sets of runs, each piece within a run of either."""
     i, j = overlaps(x, y)
     start = np.maximum(x.start[i], y.start[j])
     return Runs(start, np.minimum(x.stop[i], y.stop[j]) - start)
@@ -124,10 +125,10 @@ def flatten(
     starts: Sequence[Sequence[np.ndarray]],
     shapes: Sequence[Sequence[int]],
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The runs of a product of runs, one factor for each axis, in several flattened
-    arrays at once: their sizes, and their starts in each array, in row-major order.
+    """The sizes and starts of a product of runs in flattened arrays, row-major.
 
-    `starts` has for each array, for each axis, the starts of the runs.
+    The product has a factor for each axis. `starts` has the starts of the runs, for
+    each array and each axis.
     """
     sizes, width = size[-1], [shape[-1] for shape in shapes]
     flat_starts = [start[-1] for start in starts]
@@ -155,8 +156,7 @@ def flatten(
 
 
 def joined(size: np.ndarray, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Runs that follow each other in every array become one: the sizes, and the starts
-    in each array."""
+    """The sizes and starts of runs, with runs adjacent in all arrays joined."""
     if len(size) < 2:
         return [size, *starts]
     begins = np.zeros(len(size), bool)
@@ -170,8 +170,7 @@ def joined(size: np.ndarray, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
 def cut_at(
     start: np.ndarray, size: np.ndarray, block: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The starts and the sizes of runs, none of them empty, cut at multiples of a
-    block."""
+    """The starts and sizes of runs, none empty, cut at multiples of a block."""
     first = start // block
     n = (start + size - 1) // block - first + 1
     if (n == 1).all():
@@ -185,8 +184,7 @@ def cut_at(
 def elements_of(
     start: np.ndarray, size: np.ndarray, low: int, high: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The elements low to high - 1 of runs, counted in the order of the runs: starts
-    and sizes."""
+    """The starts and sizes of the elements low to high - 1 of runs in sequence."""
     before = np.cumsum(size) - size
     first = np.maximum(before, low)
     n = np.minimum(before + size, high) - first

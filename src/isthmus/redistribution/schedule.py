@@ -1,4 +1,4 @@
-"""A redistribution of all ranks as one object: to verify, to simulate, to draw."""
+"""A redistribution of all ranks as a schedule, to verify, to simulate and to draw."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .messages import wanted_runs
 from .order import MOST_ORDERED_PIECES, Turn, turns
 from .runs import spread
 
-#: one layout of all ranks, or the layout of each rank
+#: a regular layout, or a list with the layout of each rank
 Layouts = Layout | Sequence[Layout]
 
 
@@ -36,7 +36,7 @@ def _each(layout: Layouts, group_size: int | None) -> list[Layout]:
 
 
 class Whole:
-    """All ranks of a redistribution, from a group to another or inside one."""
+    """All ranks of a redistribution, between two groups or inside a group."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Whole:
         combine: bool,
         least: int = 1,
     ) -> None:
-        """`inside` is the size of the one group, or None between two."""
+        """`inside` is the size of a single group, or None between two."""
         self.sources, self.targets = _each(source, inside), _each(target, inside)
         shapes = {x.shape for x in (*self.sources, *self.targets)}
         if len(shapes) != 1:
@@ -71,7 +71,7 @@ class Whole:
         return self._by_directory()
 
     def _by_directory(self) -> list[Exchange]:
-        """The exchanges by a directory of which one rank has all blocks."""
+        """The exchanges by a directory whose blocks all belong to a single rank."""
         block = block_size(prod(self.shape), 1)
         held = [layout.flat_runs(r) for r, layout in enumerate(self.sources)]
         wanted = [wanted_runs(layout, r) for r, layout in enumerate(self.targets)]
@@ -107,7 +107,7 @@ class Whole:
 
     @cached_property
     def turns(self) -> list[Turn] | None:
-        """The order of the messages, if they are few enough."""
+        """The order of all messages, or None for too many messages."""
         table = [m for x in self.parts for m in x.table]
         if len(table) > MOST_ORDERED_PIECES:
             return None
@@ -123,8 +123,11 @@ class Whole:
         return indices
 
     def contract(self) -> Contract:
-        """Every element of a target is that of the first rank that has it; or, with
-        `combine`, combines those of all its sources."""
+        """The marks of all elements before and after.
+
+        A target's element is that of the first rank that has it, or with `combine` the
+        combination of all sources.
+        """
         mark = unordered(self.n) if self.combine else MARK
         held = [self.indices(x, r) for r, x in enumerate(self.sources)]
         wanted = [self.indices(x, r) for r, x in enumerate(self.targets)]
@@ -159,15 +162,14 @@ class Whole:
         return Contract(before, after, mark, demand=lambda: self.demand(held, wanted))
 
     def demand(self, held: list[np.ndarray], wanted: list[np.ndarray]) -> Demand:
-        """The elements that the same ranks have and the same ranks want, as one need
-        each.
+        """A need for each set of elements with equal owners and equal receivers.
 
-        Such elements mostly lie in runs, so the runs are sorted: sorting all elements
-        took most of the time of a page of 2400 by 2400.
+        Runs are sorted instead of elements, because such elements mostly lie in runs:
+        sorting all elements took most of the time of a page of 2400 by 2400.
         """
         rng, size = np.random.default_rng(0), prod(self.shape)
-        # a random number for each set of ranks that have an element, and that want it;
-        # an index that a rank has twice is added once
+        # a random number for each set of owners and each set of receivers; repeated
+        # indices of a rank are added once
         has, wants = np.zeros((2, size), np.uint64)
         for sums, each in ((has, held), (wants, wanted)):
             for indices in each:
@@ -208,13 +210,12 @@ def schedule(
     least: int = 1,
     nodes: Sequence[Hashable] = (),
 ) -> Schedule:
-    """The schedule of a redistribution from one group to another, or inside one group
-    of `inside` ranks.
+    """The schedule of a redistribution between two groups, or inside a group.
 
-    A layout by slices or indices is given as a list, of each rank's own. With
-    `combine`, all sources of an element are combined. Messages of up to `least`
-    elements go whole; with `Redistribution` messages of up to 64 KiB do. `nodes` has
-    the node of every rank, those of the source first, if several may be on one.
+    `inside` is the number of ranks of a single group. Layouts by slices or indices are
+    a list with the layout of each rank. With `combine`, all sources of an element are
+    combined. Messages of up to `least` elements go whole; in `Redistribution` messages
+    of up to 64 KiB do. `nodes` has the node of each rank, sources first.
     """
     redistribution = Whole(source, target, inside, combine, least)
     ranks = range(redistribution.n)
