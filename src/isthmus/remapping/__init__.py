@@ -1,2 +1,5 @@
-"""Remapping by a sparse matrix of weights, from grid to grid: reading weights, and the
-product of a rank. Nothing here needs MPI; `isthmus.Remapping` runs the rounds."""
+"""Remapping from grid to grid by a sparse matrix: weights, and the product of a rank.
+
+Nothing needs MPI, so products are tested without ranks. `isthmus.Remapping` runs the
+rounds.
+"""

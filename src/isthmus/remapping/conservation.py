@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Integrals:
-    """The integral of a field over the source's grid, and over the target's."""
+    """The integrals of a field over the grids of source and target."""
 
     source: float
     target: float

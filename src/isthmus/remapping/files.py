@@ -1,9 +1,8 @@
-"""Files of weights, of which each rank reads a part.
+"""Files of weights, read in parts, since a file may not fit the memory of a rank.
 
-ESMF and xESMF write the variables `row`, `col` and `S`, SCRIP and CDO `dst_address`,
-`src_address` and `remap_matrix`, all with indices from 1 on. Of a `remap_matrix` with
-several columns the first is the weight of a value; further columns have the weights of
-gradients.
+ESMF and xESMF write the variables `row`, `col` and `S`; SCRIP and CDO write
+`dst_address`, `src_address` and `remap_matrix`. Indices count from 1. The first column
+of a `remap_matrix` has the weights of values, further columns those of gradients.
 """
 
 from __future__ import annotations
@@ -12,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-#: rows, columns and values by the names that programs give them
+#: the names of rows, columns and values in the files of each family of programs
 ENTRY_VARIABLES = (("row", "col", "S"), ("dst_address", "src_address", "remap_matrix"))
-#: the dimensions of the grids: of the target, of the source
+#: the names of the dimensions of the target's grid and of the source's
 GRID_DIMENSIONS = (("n_b", "n_a"), ("dst_grid_size", "src_grid_size"))
 
 
 def read_part(
     path: str, shape: tuple[int, int], part: int, parts: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, columns and values of one of several parts of a file, for a matrix of a
-    shape."""
+    """The rows, columns and values of a part of a file, for a matrix of a shape."""
     try:
         from netCDF4 import Dataset
     except ImportError as error:
@@ -62,7 +60,7 @@ def read_part(
 
 
 def _check_sizes(path: str, dimensions: Any, shape: tuple[int, int]) -> None:
-    """Refuse a file whose grids are not those of the layouts."""
+    """Refuse a file whose grids differ from the layouts."""
     for names in GRID_DIMENSIONS:
         if all(name in dimensions for name in names):
             sizes = tuple(len(dimensions[name]) for name in names)

@@ -1,10 +1,8 @@
-"""The rows of the matrix that one rank has, and the pieces in which they are
-multiplied.
+"""The rows of the matrix on a rank, multiplied in pieces.
 
-A sum of rounded numbers depends on its order. So one rank multiplies a whole row, its
-columns in ascending global order. scipy's product of the whole matrix has that order
-too, so each value has the same bits, on however many ranks the two grids lie and in
-whichever order messages come.
+A sum of rounded numbers depends on the order. So a single rank multiplies a whole row,
+with the columns in ascending global order, the order of scipy's product of the whole
+matrix. Each value has equal bits for any number of ranks and any order of messages.
 """
 
 from __future__ import annotations
@@ -19,22 +17,21 @@ import numpy as np
 from ..redistribution.runs import Runs, sorted_runs
 from .weights import Entries
 
-#: entries that are multiplied at once: about a third of a millisecond, during which
-#: MPI moves no message
+#: entries of a piece: about a third of a millisecond, in which MPI moves no message
 PIECE_ENTRIES = 1 << 18
-#: average entries of a run of rows from which on each run is a piece of its own,
-#: without a copy of the entries: a product takes ten microseconds to begin
+#: runs of rows with at least so many entries on average are separate pieces, without a
+#: copy of the entries; smaller runs are joined, as a product takes 10 µs to begin
 LEAST_RUN_ENTRIES = 1 << 14
 
 
 def rows_of(
     entries: Entries, places: np.ndarray, points: int, columns: int
 ) -> tuple[Any, np.ndarray]:
-    """A rank's rows as a scipy matrix, a row for each of its points, and the ascending
-    global columns that the rank needs, which are the columns of the matrix.
+    """A rank's rows as a scipy matrix, and the global columns of the matrix.
 
-    The entries are those of the rank's points, ascending in a row; `places` has the
-    point of each entry. `columns` is the number of points of the source.
+    The matrix has a row for each point of the rank, and only needed columns, since all
+    columns of the source may not fit memory. Entries ascend in a row; `places` has the
+    point of each entry, `columns` is the number of points of the source.
     """
     from scipy.sparse import csr_matrix
 
@@ -53,7 +50,7 @@ def _numbered(column: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]
     if not len(column):
         return column, column
     low, high = int(column.min()), int(column.max()) + 1
-    if high - low > 4 * len(column):  # a table of the whole range is mostly empty
+    if high - low > 4 * len(column):  # a table would be mostly empty
         return np.unique(column, return_inverse=True)
     is_present = np.zeros(high - low, bool)
     is_present[column - low] = True
@@ -62,8 +59,7 @@ def _numbered(column: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def repeated(matrix: Any, first: np.ndarray, again: np.ndarray) -> Any:
-    """The matrix with rows repeated, of points that a rank has twice: row `first` at
-    `again`."""
+    """The matrix with the rows of repeated points: row `first` also at `again`."""
     if not len(again):
         return matrix
     row_numbers = np.arange(matrix.shape[0])
@@ -77,14 +73,13 @@ def row_sums(matrix: Any) -> np.ndarray:
 
 
 def divided(matrix: Any, divisors: np.ndarray) -> Any:
-    """The matrix with each row divided by its divisor."""
+    """The matrix with each row divided by a divisor."""
     values = matrix.data / np.repeat(divisors, np.diff(matrix.indptr))
     return type(matrix)((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def without_columns(matrix: Any, is_left_out: np.ndarray) -> Any:
-    """The matrix without the entries of columns that are left out, of the same
-    shape."""
+    """The matrix without the entries of left-out columns, in the old shape."""
     keep = ~is_left_out[matrix.indices]
     before = np.concatenate(([0], np.cumsum(keep)))
     parts = matrix.data[keep], matrix.indices[keep], before[matrix.indptr]
@@ -93,16 +88,18 @@ def without_columns(matrix: Any, is_left_out: np.ndarray) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Rows that are multiplied at once: their runs, and their matrix."""
+    """Rows multiplied at once, as runs and as a matrix."""
 
     runs: Runs
     matrix: Any
 
 
 def pieces(matrix: Any, arrival: np.ndarray, arrivals: int) -> list[list[Piece]]:
-    """The rows that can be multiplied after each of `arrivals` arrivals; first in the
-    list, the rows without weights. `arrival` has the number of the arrival that brings
-    each column."""
+    """The pieces to multiply after each arrival, so that products overlap messages.
+
+    `arrival` has the number of the arrival that brings each column. The list begins
+    with the rows without weights, which wait for no arrival.
+    """
     last = _last_arrivals(matrix, arrival)
     order = np.argsort(last, kind="stable")
     edges = np.searchsorted(last[order], np.arange(-1, arrivals + 1))
@@ -111,8 +108,7 @@ def pieces(matrix: Any, arrival: np.ndarray, arrivals: int) -> list[list[Piece]]
 
 
 def _last_arrivals(matrix: Any, arrival: np.ndarray) -> np.ndarray:
-    """For each row the arrival of the last of its columns; -1 for a row without
-    columns."""
+    """The arrival of the last column of each row; -1 for a row without columns."""
     offsets = matrix.indptr
     last = np.full(matrix.shape[0], -1, np.int64)
     filled = np.flatnonzero(np.diff(offsets))
@@ -150,7 +146,7 @@ def _cuts(offsets: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _view(matrix: Any, low: int, high: int) -> Any:
-    """Consecutive rows, without a copy of their entries."""
+    """Consecutive rows, without a copy of the entries."""
     offsets = matrix.indptr
     a, b = offsets[low], offsets[high]
     parts = matrix.data[a:b], matrix.indices[a:b], offsets[low : high + 1] - a
@@ -165,11 +161,10 @@ def multiply(matrix: Any, columns: np.ndarray, out: np.ndarray) -> None:
 def multiply_present(
     matrix: Any, sums: np.ndarray, columns: np.ndarray, out: np.ndarray
 ) -> None:
-    """out := matrix · columns without the columns that are NaN, scaled up to the full
-    weights.
+    """out := matrix · columns without NaN columns, scaled up to the full weights.
 
-    `sums` are the sums of the rows, to which the sum of the present weights is scaled.
-    A row without a present column is NaN.
+    The sum of the present weights is scaled to `sums`, the sums of the rows, because
+    missing weights would lower the values. A row without a present column is NaN.
     """
     product = matrix @ columns
     incomplete = np.flatnonzero(np.isnan(product))

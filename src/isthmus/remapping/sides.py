@@ -1,9 +1,9 @@
-"""The choice of rows that are multiplied where their columns lie.
+"""The choice of rows that a source multiplies, so that products travel, not columns.
 
-From a fine grid to a coarse one a row has many columns but only one value. Where all
-columns of a row lie on one rank, that rank can multiply the row, with the same order of
-columns and so the same bits. Rows whose columns lie on several ranks are always
-multiplied where they are wanted, since a sum of partial sums has other bits.
+From a fine grid to a coarse grid, a row has many columns but a single value. A source
+rank with all columns of a row can multiply the row in the order of columns, with equal
+bits. The target always multiplies rows whose columns lie on several ranks, since a sum
+of partial sums has different bits.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import numpy as np
 
 from ..redistribution.runs import sorted_runs
 
-#: the columns that need not travel, in multiples of the rows that travel instead, from
-#: which on a source multiplies. A target multiplies while messages are under way, a
-#: source does so before them
-LEAST_SAVING = 2
+#: a source multiplies if at least so many columns stay for each row that travels: fewer
+#: are not worth it, since a source multiplies before the messages, a target beside them
+LEAST_COLUMNS_SAVED_PER_ROW = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """The values that a target wants from one source: rows to multiply, and columns."""
+    """The values that a target wants from a source: rows to multiply, and columns."""
 
     #: the rows, with the numbers of columns in the grid of the source
     matrix: Any
@@ -33,11 +32,12 @@ class Order:
     columns: np.ndarray
 
     def packed(self) -> np.ndarray:
-        """The order as integers, to be sent."""
-        m = self.matrix
-        counts = np.array([m.shape[0], m.nnz, len(self.columns)])
-        values = m.data.view(np.int64), self.sums.view(np.int64)
-        offsets, columns = m.indptr.astype(np.int64), m.indices.astype(np.int64)
+        """The order as integers, for a message."""
+        matrix = self.matrix
+        counts = np.array([matrix.shape[0], matrix.nnz, len(self.columns)])
+        values = matrix.data.view(np.int64), self.sums.view(np.int64)
+        offsets = matrix.indptr.astype(np.int64)
+        columns = matrix.indices.astype(np.int64)
         return np.concatenate((counts, offsets, columns, *values, self.columns))
 
 
@@ -55,15 +55,15 @@ def unpacked(numbers: np.ndarray, columns: int) -> Order:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Division:
-    """The rows that a target multiplies, and those that it leaves to sources."""
+    """The rows that a target multiplies, and the orders of further rows to sources."""
 
-    #: the order to each rank that multiplies for this one
+    #: the order to each source rank that multiplies
     orders: dict[int, Order]
-    #: the rows on the values that come, columns first and then products: a row that a
-    #: source multiplies is one product, with weight 1
+    #: the rows on arriving values, columns first and then products: a row that a source
+    #: multiplies has a single product, with weight 1
     matrix: Any
     sums: np.ndarray
-    #: for each sending rank, the places of its values, in runs
+    #: the places of the values from each sending rank, in runs
     places: dict[int, tuple[np.ndarray, np.ndarray]]
 
 
@@ -75,10 +75,11 @@ def split(
     own_rank: int,
     columns: int,
 ) -> Division | None:
-    """The rows that a rank of the target leaves to sources; None where it leaves none.
+    """The division of a target rank's rows, or None if no source multiplies.
 
-    `owner` has the rank that sends each of the needed columns; `columns` is the number
-    of points of the source.
+    `owner` has the sending rank of each needed column, `columns` is the number of
+    points of the source. A column that a row of several ranks needs travels anyway, so
+    only other columns count as saved.
     """
     from scipy.sparse import csr_matrix
 
@@ -88,7 +89,7 @@ def split(
     movable = np.flatnonzero(~is_raw)
     saved = np.bincount(owner[movable], minlength=1)
     wanted = np.bincount(row_owner[row_owner >= 0], minlength=len(saved))[: len(saved)]
-    multiplies = (wanted * LEAST_SAVING <= saved) & (saved > 0)
+    multiplies = (wanted * LEAST_COLUMNS_SAVED_PER_ROW <= saved) & (saved > 0)
     if own_rank < len(multiplies):
         multiplies[own_rank] = False
     if not multiplies.any():
@@ -131,8 +132,7 @@ def split(
 
 
 def _owners(matrix: Any, owner: np.ndarray) -> np.ndarray:
-    """For each row the rank that has all of its columns; -1 where several have, or the
-    row has none."""
+    """The rank with all columns of each row; -1 for several ranks or no columns."""
     owners = np.full(matrix.shape[0], -1, np.int64)
     filled = np.flatnonzero(np.diff(matrix.indptr))
     if len(filled):
@@ -149,8 +149,7 @@ def _local_rows(
     product: np.ndarray,
     columns: int,
 ) -> Any:
-    """The rows on the values that come: local rows as they are, moved rows as one
-    product each."""
+    """The rows on arriving values: local rows unchanged, moved rows as a product."""
     counts = np.where(is_moved, 1, np.diff(matrix.indptr))
     offsets = np.concatenate(([0], np.cumsum(counts)))
     values, index = np.ones(offsets[-1]), np.empty(offsets[-1], np.int64)

@@ -1,9 +1,8 @@
 """The weights of a remapping: entries of a sparse matrix, spread over the ranks.
 
 A row is a point of the target, a column a point of the source, both as flat indices of
-the global arrays. The rank that has an entry need not be the rank that needs it. So
-users can give entries as they have them: all on one rank, or on as many ranks as read a
-file.
+the global arrays. Entries need not be on the rank that needs them, so that users can
+pass all entries on a single rank, or as many ranks as like may read a file.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Weights: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """Entries of the matrix: int64, int64 and float64."""
+    """Entries of the matrix, as arrays of int64, int64 and float64."""
 
     row: np.ndarray
     column: np.ndarray
@@ -32,8 +31,7 @@ class Entries:
         return len(self.row)
 
     def packed(self) -> np.ndarray:
-        """The entries as integers, to be sent; the bits of the values are not
-        changed."""
+        """The entries as integers, for a message; the bits of values stay."""
         return np.concatenate((self.row, self.column, self.value.view(np.int64)))
 
     def take(self, places: np.ndarray) -> Entries:
@@ -49,13 +47,15 @@ def unpacked(messages: list[np.ndarray]) -> Entries:
 
 
 def path_of(weights: Weights) -> str:
-    """The path of a file of weights; empty where the weights are in memory."""
+    """The path of a file of weights; empty for weights in memory."""
     return str(weights) if isinstance(weights, str | PathLike) else ""
 
 
 def read(weights: Weights, shape: tuple[int, int], part: int, parts: int) -> Entries:
-    """The entries that one rank gives, checked; of a file one of several parts. The
-    shape of the matrix is the number of points of the target and of the source."""
+    """The checked entries of a rank, or a part of a file.
+
+    The shape of the matrix is the number of points of the target and of the source.
+    """
     if weights is None:
         return unpacked([])
     if path_of(weights):
@@ -98,20 +98,19 @@ def _of_arrays(weights: Any) -> Entries:
 
 
 def _weights_in_words(weights: Any, arrays: list[np.ndarray]) -> str:
-    """The shapes of what was given, for an error."""
+    """The shapes of a user's weights, for an error message."""
     if not arrays:
         return type(weights).__name__
     return f"{len(arrays)} of shapes {', '.join(str(x.shape) for x in arrays)}"
 
 
 def _as_entries(row: Any, column: Any, value: Any) -> Entries:
-    """The entries with isthmus's types; arrays that have them are not copied."""
+    """The entries converted to the types of `Entries`, without needless copies."""
     if value.dtype.kind not in "fiub":
         raise TypeError(f"weights must be real numbers, not {value.dtype}")
-    how = {"copy": False}
     return Entries(
-        row.astype(np.int64, **how),
-        column.astype(np.int64, **how),
+        row.astype(np.int64, copy=False),
+        column.astype(np.int64, copy=False),
         np.ascontiguousarray(value, np.float64),
     )
 
@@ -144,8 +143,10 @@ def _check(entries: Entries, shape: tuple[int, int]) -> None:
 
 
 def ordered(entries: Entries, columns: int) -> Entries:
-    """The entries by rows, and in a row by ascending columns; an entry that is there
-    twice is refused. `columns` is the number of points of the source."""
+    """The entries by ascending rows, and by ascending columns in a row.
+
+    A repeated entry is refused. `columns` is the number of points of the source.
+    """
     if not len(entries):
         return entries
     if int(entries.row.max()) < (1 << 62) // max(columns, 1):
@@ -153,15 +154,15 @@ def ordered(entries: Entries, columns: int) -> Entries:
         if not (key[1:] > key[:-1]).all():
             order = np.argsort(key, kind="stable")
             entries, key = entries.take(order), key[order]
-        twice = np.flatnonzero(key[1:] == key[:-1])
+        repeated = np.flatnonzero(key[1:] == key[:-1])
     else:
         entries = entries.take(np.lexsort((entries.column, entries.row)))
-        same = (entries.row[1:] == entries.row[:-1]) & (
+        is_repeated = (entries.row[1:] == entries.row[:-1]) & (
             entries.column[1:] == entries.column[:-1]
         )
-        twice = np.flatnonzero(same)
-    if len(twice):
-        k = twice[0]
+        repeated = np.flatnonzero(is_repeated)
+    if len(repeated):
+        k = repeated[0]
         raise ValueError(
             f"the entry of row {entries.row[k]}, column {entries.column[k]} was given "
             "twice: give each on one rank, once"
