@@ -1,1 +1,1 @@
-"""Redistributions on a communicator."""
+"""Redistributions on a communicator: set-up, plans, and the three forms of a call."""

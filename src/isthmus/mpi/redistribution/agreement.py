@@ -1,4 +1,8 @@
-"""Agreement of all ranks before a redistribution or a remapping sends data."""
+"""Agreement of all ranks before a redistribution or a remapping sends data.
+
+A rank that raised alone would leave further ranks waiting in a collective, so an error
+of a single rank is raised on all.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,14 @@ Value = TypeVar("Value")
 #: probes without a message after which a rank rests before each further one
 PROBES_WITHOUT_REST = 100
 SECONDS_BETWEEN_PROBES = 20e-6
-#: the class as errors name it
+#: the name of the class in errors
 REDISTRIBUTION_CLASS = "isthmus.Redistribution"
 
 
 def raise_everywhere(
     context: Context, error: str, name: str = REDISTRIBUTION_CLASS
 ) -> None:
-    """Raise the error of the first rank that has one, on all ranks."""
+    """Raise the error of the first failed rank on all ranks; collective."""
     failed_rank = np.array(context.number if error else context.comm.size)
     context.comm.Allreduce(MPI.IN_PLACE, failed_rank, MPI.MIN)
     first = int(failed_rank)
@@ -35,15 +39,15 @@ def raise_everywhere(
 def without_error(
     context: Context, make: Callable[[], Value], name: str = REDISTRIBUTION_CLASS
 ) -> Value:
-    """The value that a rank makes; an exception on one rank is raised on all."""
+    """The value that `make` returns, or on all ranks the error of a single rank."""
     error, value, interruption = "", None, None
     try:
         value = make()
     except Exception as exception:
         error = f"{type(exception).__name__}: {exception}"
-    except (
-        BaseException
-    ) as exception:  # a signal: all ranks hear of it before it goes on
+    except BaseException as exception:
+        # a signal is raised only after the agreement: further ranks would hang
+        # otherwise
         error, interruption = type(exception).__name__, exception
     try:
         raise_everywhere(context, error, name)
@@ -61,9 +65,9 @@ def agree(
     words: Callable[[Any], str],
     name: str = REDISTRIBUTION_CLASS,
 ) -> None:
-    """Raise on all ranks unless every rank of a communicator has the value of rank 0.
+    """Raise on all ranks unless all ranks of a communicator have the value of rank 0.
 
-    `words` tells the value in an error.
+    `words` gives the value in words, for the error.
     """
     first = comm.bcast(value if comm.rank == 0 else None)
     first_rank = context.who(
@@ -76,19 +80,21 @@ def agree(
 def sparse_exchange(
     comm: MPI.Intracomm, rows: dict[int, np.ndarray], tag: int
 ) -> dict[int, np.ndarray]:
-    """Arrays of integers from ranks to ranks of which each knows only the receivers of
-    its own.
+    """The arrays of integers received from ranks that are not known before; collective.
 
-    It takes O(log n) rounds, and memory for a rank's own partners only. Hoefler,
-    Siebert, Lumsdaine 2010: synchronous sends, then a nonblocking barrier.
+    `rows` has the array for each receiver. The exchange takes O(log n) rounds, and
+    memory for the peers of a rank only, where an Alltoall needs memory for all ranks.
+    Hoefler, Siebert and Lumsdaine 2010: synchronous sends, then a nonblocking barrier.
+    A rank that enters the barrier knows that its messages were received, so that after
+    the barrier none is under way.
     """
     received = {r: row for r, row in rows.items() if r == comm.rank}
     sends = [comm.Issend(row, r, tag) for r, row in rows.items() if r != comm.rank]
     barrier, status, probes = None, MPI.Status(), 0
     while True:
         probes += 1
-        if probes > PROBES_WITHOUT_REST:
-            time.sleep(SECONDS_BETWEEN_PROBES)  # another rank may need the core
+        if probes > PROBES_WITHOUT_REST:  # a sender may need the core
+            time.sleep(SECONDS_BETWEEN_PROBES)
         message = comm.Improbe(MPI.ANY_SOURCE, tag, status)
         if message is not None:
             buffer = np.empty(status.Get_count(MPI.INT64_T), np.int64)

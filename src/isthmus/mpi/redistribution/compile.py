@@ -1,4 +1,8 @@
-"""The steps of a redistribution: from rounds to a plan, for fields of any strides."""
+"""The steps of a redistribution: from rounds to a plan, for fields of any strides.
+
+The compiler of collectives knows contiguous buffers. A field may have any strides, and
+several fields may travel in a message, so runs of elements become selections of bytes.
+"""
 
 from __future__ import annotations
 
@@ -32,32 +36,31 @@ from ..plan.steps import (
 )
 from .fields import Field, select_pairs
 
-#: bytes of the sends of a round that are under way at once; a longer message goes
-#: alone. On a lab of 8 + 8 hosts at 50 Mbit/s, long messages one by one take 1.08 to
-#: 1.09 of the limit, two or four at once 1.2 (MPICH 5.0, Open MPI 5.0)
+#: bytes of a round's sends under way at a time; a longer message goes alone. On a lab
+#: of 8 + 8 hosts at 50 Mbit/s, single long messages take 1.08 to 1.09 of the limit, two
+#: or four at a time 1.2 (MPICH 5.0, Open MPI 5.0)
 FLIGHT_BYTES = 1 << 16
-#: bytes of a message from which on several fields go in a message each: packing all
-#: into one message takes longer than another start-up
+#: longer messages of several fields are split by field, since packing would take longer
+#: than further start-ups
 SEPARATE_FIELDS_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Runs of the target's flattened array that have come, of certain fields."""
+    """The arrival of runs of the target's flattened array, of certain fields."""
 
     fields: tuple[int, ...]
     start: np.ndarray
     size: np.ndarray
 
 
-#: makes steps that work on arrivals: for all arrivals in order, the steps after each
+#: from arrivals in order to the steps that follow each arrival
 Consumer: TypeAlias = Callable[[Sequence[Arrival]], Sequence[Sequence[Step]]]
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """A part of a message that is sent by itself: the same runs of each of its
-    fields."""
+    """A part of a message that is sent separately: equal runs of several fields."""
 
     places: tuple[int, ...]
     fields: tuple[Field, ...]
@@ -67,17 +70,17 @@ class MessagePart:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the message."""
+        """The bytes of the part."""
         return sum(selection.nbytes for selection in self.selections)
 
     @property
     def is_one_run(self) -> bool:
-        """Whether all bytes of the message lie in one run."""
+        """Whether all bytes of the part lie in a single run."""
         return len(self.fields) == 1 and len(self.selections[0].lengths) <= 1
 
 
 class FieldsCompiler:
-    """The steps of a redistribution, as far as they are compiled."""
+    """The steps of a redistribution, compiled round by round."""
 
     def __init__(
         self,
@@ -87,8 +90,9 @@ class FieldsCompiler:
         cut: int,
         is_typed: bool,
     ) -> None:
-        """Messages of more than `cut` bytes, if that is not 0, are sent in several.
-        Where memory is the host's (`is_typed`), long runs are sent by datatypes of MPI.
+        """With the largest message in bytes, or a `cut` of 0.
+
+        In memory of the host (`is_typed`), long runs are sent by datatypes of MPI.
         """
         self._fields = {"send": source, "recv": target}
         self._cut = min(cut or LONGEST_MESSAGE_BYTES, LONGEST_MESSAGE_BYTES)
@@ -97,7 +101,7 @@ class FieldsCompiler:
         self.slots = self.scratch = 0
 
     def replace(self, name: str, fields: Sequence[Field]) -> None:
-        """Use other fields for a buffer of the rounds."""
+        """Replace the fields of a buffer of the rounds."""
         self._fields[name] = fields
 
     def tmp(self, elements: int) -> None:
@@ -118,21 +122,24 @@ class FieldsCompiler:
         return start
 
     def _slot(self) -> int:
-        """The number of another message of the plan."""
+        """The slot of a further message of the plan."""
         self.slots += 1
         return self.slots - 1
 
     # -- messages
 
     def _messages(self, c: Send | Recv) -> list[MessagePart]:
-        """The parts in which a message goes. Both ends cut alike, since both know the
-        elements and the types of all fields."""
+        """The parts of a message.
+
+        Both ends cut alike, since sender and receiver know the elements and the types
+        of all fields.
+        """
         name, start, size = runs_of(c.data)
         fields = tuple(self._fields[name])
         unit = sum(field.dtype.itemsize for field in fields)
         total = int(size.sum())
         part_elements = max(self._cut // max(unit, 1), 1)
-        goes_by_field = total * unit >= SEPARATE_FIELDS_BYTES
+        is_split_by_field = total * unit >= SEPARATE_FIELDS_BYTES
         parts = []
         for low in range(0, total, part_elements) or [0]:
             runs = (
@@ -141,7 +148,7 @@ class FieldsCompiler:
                 else (start, size)
             )
             selections = tuple(field.select(*runs) for field in fields)
-            if goes_by_field:
+            if is_split_by_field:
                 pairs = enumerate(zip(fields, selections, strict=True))
                 parts += [
                     MessagePart((k,), (field,), (selection,), *runs)
@@ -154,7 +161,7 @@ class FieldsCompiler:
         return parts
 
     def _sends(self, c: Send) -> list[tuple[list[Step], Step, int]]:
-        """For each part of a message: its packing, its send, and its bytes."""
+        """The packing, the send and the bytes of each part of a message."""
         result: list[tuple[list[Step], Step, int]] = []
         for part in self._messages(c):
             nbytes, slot, packing = part.nbytes, self._slot(), list[Step]()
@@ -173,8 +180,7 @@ class FieldsCompiler:
         return result
 
     def _posts(self, c: Recv) -> list[tuple[Step, list[Step], Arrival]]:
-        """For each part of a message: its receive; its end, with the unpacking; and its
-        arrival."""
+        """The receive, the end with the unpacking, and the arrival of each part."""
         result: list[tuple[Step, list[Step], Arrival]] = []
         for part in self._messages(c):
             nbytes, slot = part.nbytes, self._slot()
@@ -194,17 +200,17 @@ class FieldsCompiler:
         return result
 
     def _is_sent_typed(self, part: MessagePart) -> bool:
-        """Whether a part goes by a datatype of MPI; both ends decide alike."""
+        """Whether a part is sent by a datatype of MPI, without packing."""
         is_one_field = self._is_typed and len(part.fields) == 1
         return is_one_field and part.selections[0].is_typed
 
     # -- rounds
 
     def add(self, r: Round, consumer: Consumer | None = None) -> None:
-        """Append a round: all receives are posted, sends follow each other in flights.
+        """Append a round: all receives are posted, sends follow in flights.
 
-        Data that have come are unpacked, and worked on, while further messages come; so
-        are the rank's own data, since no message touches them.
+        Arrivals are unpacked and consumed beside further messages, to avoid idle time.
+        The rank's own data come first, since no message touches the data.
         """
         posts = [x for c in r.comm if isinstance(c, Recv) for x in self._posts(c)]
         sends = [x for c in r.comm if isinstance(c, Send) for x in self._sends(c)]
@@ -236,7 +242,7 @@ class FieldsCompiler:
             self.local(r.then)
 
     def local(self, steps: Sequence[Local]) -> None:
-        """Append the local steps of a round, all of one kind."""
+        """Append the local steps of a round, all copies or all reductions."""
         if not steps:
             return
         assert isinstance(steps, Steps)
@@ -252,7 +258,10 @@ class FieldsCompiler:
     def _reduce(
         self, k: int, read: Selection, x: Field, written: Selection, y: Field
     ) -> None:
-        """Append target := source (op) target, of packed elements."""
+        """Append target := source (op) target, on packed elements.
+
+        Elements are packed because MPI's operators need contiguous elements.
+        """
         left, right = self._room(read.nbytes), self._room(written.nbytes)
         count = read.nbytes // x.dtype.itemsize
         self.steps += [
@@ -263,7 +272,7 @@ class FieldsCompiler:
         ]
 
     def divide(self, x: Field, divisors: np.ndarray) -> None:
-        """Append a division of sums by the number of their elements."""
+        """Append a division of sums by the numbers of summands."""
         if divisors.size:
             shaped, sums = divisors.reshape(x.shape), (x.place,)
             self.steps.append(Compute(partial(_divide, shaped), sums, sums))
@@ -274,15 +283,14 @@ def _divide(divisors: np.ndarray, sums: np.ndarray, means: np.ndarray) -> None:
 
 
 def _from_itself(steps: Sequence[Local]) -> Steps | None:
-    """The copies from a rank's source to its own target, if the steps are such
-    copies."""
+    """The copies from source to target within a rank, or None for further steps."""
     if isinstance(steps, Steps) and steps.kind is Copy and steps.src.buf == "send":
         return steps
     return None
 
 
 def runs_of(data: Data) -> tuple[str, np.ndarray, np.ndarray]:
-    """The buffer of a message, and the runs of the message in that buffer."""
+    """The buffer of a message, and the runs of the message in the buffer."""
     if isinstance(data, Pieces):
         name, start, size = data.buf, data.start, data.size
     else:
@@ -297,7 +305,7 @@ def runs_of(data: Data) -> tuple[str, np.ndarray, np.ndarray]:
 def _flights(
     sends: Sequence[tuple[list[Step], Any, int]],
 ) -> list[list[tuple[list[Step], Any, int]]]:
-    """The sends in groups that are under way at once."""
+    """The sends in groups under way at a time."""
     flights: list[list[tuple[list[Step], Any, int]]] = []
     bytes_left = 0
     for send in sends:

@@ -1,8 +1,8 @@
-"""The places of a field's elements in its memory.
+"""The places of a field's elements in memory.
 
-Only this file knows the strides of fields. A field is a buffer of the bytes from its
-lowest address to its highest; the places of its elements follow from its shape and its
-strides, which are values that a plan is found by.
+No further file knows strides. The buffer of a field has all bytes from the lowest
+address to the highest. The places of elements follow from shape and strides, which are
+values in the key of a plan, so that a plan serves fields at any address.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..plan.steps import ArrayAt
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """An array by its shape, strides and type, in a buffer of an operation."""
+    """The shape, strides and type of an array in a buffer of an operation."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -37,12 +37,12 @@ class Field:
 
     @property
     def place(self) -> ArrayAt:
-        """The place of the field, for steps that compute with it."""
+        """The place of the field, for steps that compute."""
         return ArrayAt(self.buffer, self.first, self.shape, self.strides, self.dtype)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the field in the buffer, with those between elements."""
+        """The bytes of the field in the buffer, with gaps between elements."""
         if 0 in self.shape:
             return 0
         steps = zip(self.shape, self.strides, strict=True)
@@ -50,8 +50,7 @@ class Field:
 
     @property
     def inner(self) -> tuple[int, int]:
-        """The number of axes outside of the contiguous ones, and the elements of the
-        latter."""
+        """The number of axes around the contiguous axes, and the elements inside."""
         n, axis = 1, len(self.shape)
         while axis and (
             self.shape[axis - 1] == 1
@@ -75,7 +74,7 @@ class Field:
         return offsets
 
     def select(self, start: np.ndarray, size: np.ndarray) -> Selection:
-        """Runs of the flattened array, as bytes of the buffer."""
+        """The selection of bytes for runs of the flattened array."""
         start, size = cut_at(start, size, max(self.inner[1], 1))
         item = self.dtype.itemsize
         lengths, offsets = joined(size * item, [self.offsets(start)])
@@ -88,20 +87,19 @@ def field_of(x: np.ndarray, buffer: int) -> Field:
 
 
 def levels_of(x: np.ndarray, buffer: int, axes: int) -> list[Field]:
-    """The fields of the last `axes` axes of an array, one for each level of the axes
-    before."""
+    """The fields of the last `axes` axes, a field for each index of the axes before."""
     lead = len(x.shape) - axes
     first_level = Field(x.shape[lead:], x.strides[lead:], x.dtype, buffer)
     offset = field_of(x, buffer).first - first_level.first
-    offsets = (
-        sum(i * offset_ for i, offset_ in zip(position, x.strides, strict=False))
+    level_offsets = (
+        sum(i * stride for i, stride in zip(position, x.strides, strict=False))
         for position in np.ndindex(x.shape[:lead])
     )
-    return [replace(first_level, start=offset + offset_) for offset_ in offsets]
+    return [replace(first_level, start=offset + level) for level in level_offsets]
 
 
 def memory_of(x: np.ndarray) -> MPI.memory:
-    """The memory of an array with gaps, from its lowest address to its highest."""
+    """The memory of an array with all gaps, from the lowest address to the highest."""
     field = field_of(x, 0)
     address: int = x.__array_interface__["data"][0] - field.first
     return MPI.memory.fromaddress(address, field.nbytes)
@@ -110,7 +108,7 @@ def memory_of(x: np.ndarray) -> MPI.memory:
 def select_pairs(
     x: Field, start: np.ndarray, y: Field, to: np.ndarray, size: np.ndarray
 ) -> tuple[Selection, Selection]:
-    """Runs of one flattened array, and their places in another."""
+    """The selections of runs in two flattened arrays."""
     start, to, size = _cut(start, to, size, x.inner[1])
     to, start, size = _cut(to, start, size, y.inner[1])
     item = x.dtype.itemsize

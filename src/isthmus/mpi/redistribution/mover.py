@@ -1,8 +1,8 @@
-"""The three forms in which fields are moved, by a redistribution or a remapping.
+"""The three forms of a redistribution or a remapping, and the plans behind.
 
-The two differ in the fields that they accept and in the steps of their plans. This file
-has the rest: agreement of all ranks before the first call, plans by the values of the
-fields, and the operations on them.
+Redistributions and remappings differ in the accepted fields and in the steps of plans.
+A mover has the common rest: agreement of all ranks before the first call, plans by the
+values of fields, and operations.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from ..context.channel import Channel
     from ..context.context import Context
 
-#: one field, or several that travel together
+#: a field, or several fields of a call
 Fields: TypeAlias = np.ndarray | Sequence[np.ndarray]
-#: numbers of the movers of this process, which keep their plans apart
+#: the numbers of the movers of this process, parts of the keys of plans
 _mover_numbers = count()
 
 
 class FieldsCall:
-    """A call that moves the fields of this rank."""
+    """A call that moves fields of this rank."""
 
     def __init__(
         self,
@@ -52,33 +52,34 @@ class FieldsCall:
         packer: Packer = HOST_PACKER,
         copies: Copies | None = None,
     ) -> None:
-        """`source` and `target` are arrays of the host, or stand for fields on a device
-        that `copies` stages; or they say where fields lie on a device, and `packer`
-        copies their bytes."""
+        """With arrays of the host, or with places of fields on a device.
+
+        Host arrays may stand for fields on a device that `copies` stages. At places on
+        a device only `packer` may copy bytes.
+        """
         self.name = self.label = name
         self.source, self.target, self.packer = source, target, packer
         self.copies = copies
-        #: for each field, the operator on elements that several ranks have
+        #: the operator on the elements of each field
         self.operators: Sequence[tuple[MPI.Op, MPI.Datatype]] = ()
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The fields without their addresses, as plans are found by."""
+        """The values of the call in the key of a plan: fields without addresses."""
         fields = (*self.source, *self.target)
         layouts = [(x.shape, x.strides, x.dtype) for x in fields]
         copied = None if self.copies is None else self.copies.values
         return (len(self.source), self.packer is HOST_PACKER, copied, *layouts)
 
     def buffers(self) -> list[Any]:
-        """The buffers of the operation: those of every operation, then the memory of
-        each field."""
+        """The buffers of the operation: after the standard ones, one for each field."""
         fields = map(memory_of, (*self.source, *self.target))
         is_host = self.packer is HOST_PACKER
         memories = [view(x) if is_host else x for x in fields]
         return [*[None] * FURTHER, *memories]
 
     def with_copies(self, plan: Plan) -> Plan:
-        """The plan, with copies from and to devices beside its messages."""
+        """The plan with copies from and to devices beside the messages."""
         if self.copies is None:
             return plan
         from ..buffers.devices.calls import with_copies
@@ -87,21 +88,20 @@ class FieldsCall:
         return with_copies(plan, self.copies, self._arrays(), element)
 
     def begin_transfer(self, plan: Plan) -> Transfer:
-        """The copies between host and devices of a call that is about to begin."""
+        """Begin the copies between host and devices for a call."""
         from ..buffers.devices.transfer import Transfer
 
         assert self.copies is not None and plan.transfers is not None
         return Transfer(plan.transfers, self.copies, self._arrays())
 
     def _arrays(self) -> dict[int, int]:
-        """The number of the staged array for each buffer that stands for one."""
+        """The number of the staged array, by number of the buffer."""
         assert self.copies is not None
         return {FURTHER + place: k for place, k in self.copies.arrays.items()}
 
 
 class Mover:
-    """Moves fields for one redistribution or remapping, by the plans that it
-    compiles."""
+    """The calls of a redistribution or a remapping."""
 
     def __init__(
         self,
@@ -113,9 +113,12 @@ class Mover:
         words: Callable[[Any], str],
         compiled: Callable[[tuple[Any, ...], FieldsCall], Plan],
     ) -> None:
-        """`read` checks the arguments of a call; `signature` of a call must be equal on
-        all ranks, and `words` tells a signature in errors; `compiled` makes the plan of
-        a call."""
+        """With the functions in which redistributions and remappings differ.
+
+        `read` checks the arguments of a call, `compiled` returns the plan of a call.
+        `signature` of a call must be equal on all ranks, since messages would not match
+        otherwise; `words` gives a signature for errors.
+        """
         self.context, self.name = context, name
         self._read_own, self._compiled = read, compiled
         self._signature, self._words = signature, words
@@ -123,7 +126,7 @@ class Mover:
         self._number = next(_mover_numbers)
 
     def move(self, field: Fields, into: Fields | None = None) -> None:
-        """Move fields, and wait until they have come."""
+        """Move fields, and wait for the end."""
         call = self._read(field, into)
         self._operation(self.context.channel, self._plan(call), call).wait()
 
@@ -146,7 +149,7 @@ class Mover:
             return persistent(partial(self._operation, channel, plan, call), channel)
 
     def forget(self) -> None:
-        """Release the plans."""
+        """Release the plans of the mover."""
         own = self.name, self._number
         self.context.plans.forget(lambda values: values[:2] == own)
 
@@ -155,14 +158,17 @@ class Mover:
         return Operation(channel, plan, call, call.buffers())
 
     def _plan(self, call: FieldsCall) -> Plan:
-        """The plan for fields of some shapes, strides and types."""
+        """The plan for the shapes, strides and types of a call's fields."""
         values = self.name, self._number, *call.values
         compiled = partial(self._compiled, values, call)
         return self.context.plans.find(values, compiled)
 
     def _read(self, field: Fields, into: Fields | None) -> FieldsCall:
-        """The fields of a call, checked: for the first call, and in the checked mode,
-        together with all ranks."""
+        """The checked fields of a call.
+
+        All ranks agree at the first call and in the checked mode. Later calls are not
+        compared, since an agreement takes longer than a short redistribution.
+        """
         context = self.context
         context.check_usable()
         if self._has_agreed and not context.checked:
@@ -178,7 +184,7 @@ class Mover:
     def _agreed(
         self, call: FieldsCall | None, error: BaseException | None
     ) -> FieldsCall:
-        """The fields of this rank, if those of all ranks are right and match."""
+        """The call of this rank, if the fields of all ranks are right and match."""
         name = f"isthmus.{self.name}"
 
         def own_call() -> FieldsCall:
@@ -202,11 +208,10 @@ def fields_call(
     *,
     may_pack: bool,
 ) -> FieldsCall:
-    """The call on the fields.
+    """The call on fields of the host or of a device.
 
-    Of fields on a device, the call has the host memory that stands for them; or, where
-    steps only pack them, the places on the device, which only the library of the device
-    may touch.
+    For fields on a device, the call has host memory that stands for the fields, or with
+    `may_pack` places on the device, which only the library of the fields may touch.
     """
     fields = [*source, *target]
     n = len(source)
@@ -222,19 +227,18 @@ def fields_call(
 
 
 def listed(fields: Fields) -> list[np.ndarray]:
-    """One field, or several, as a list."""
+    """A list of the fields of an argument."""
     return list(fields) if isinstance(fields, list | tuple) else [fields]  # type: ignore[list-item]
 
 
-def check_field(what: str, x: Any, *, is_written: bool) -> None:
-    """Refuse an object that is no array of numbers, or a read-only array to be
-    written."""
+def check_field(name: str, x: Any, *, is_written: bool) -> None:
+    """Refuse an object that is no array of numbers, or a read-only target."""
     if not isinstance(x, np.ndarray):
-        raise TypeError(f"{what} must be a numpy array, not {type(x).__name__}")
+        raise TypeError(f"{name} must be a numpy array, not {type(x).__name__}")
     if x.dtype.hasobject:
-        raise TypeError(f"{what} has Python objects")
+        raise TypeError(f"{name} has Python objects")
     if is_written and not x.flags.writeable:
-        raise ValueError(f"{what} is read-only")
+        raise ValueError(f"{name} is read-only")
 
 
 def check_disjoint_fields(
@@ -246,7 +250,7 @@ def check_disjoint_fields(
 
 
 def _overlap(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether two arrays overlap, or may overlap where an answer would take long."""
+    """Whether two arrays overlap, or may overlap if the search would take long."""
     work_limit: Any = 1000
     try:
         return bool(np.shares_memory(x, y, work_limit))

@@ -1,4 +1,4 @@
-"""`isthmus.Redistribution`: a distributed array moves from one layout to another."""
+"""`isthmus.Redistribution`: the move of a distributed array between two layouts."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 
     from ..context.context import Context
 
-#: the class as errors name it, after "isthmus."
+#: the name of the class in errors, after "isthmus."
 _REDISTRIBUTION = "Redistribution"
 
 
 class Redistribution:
-    """Moves arrays from one layout to another, between two groups or inside one.
+    """Moves arrays from one layout to another, between two groups or inside a group.
 
-    All ranks of the communicator make a redistribution together. Between groups,
-    `source` is the layout of the array on the own group if that sends, `target` its
-    layout there if that receives; inside one group every rank gives both. `combine`
-    says what becomes of elements that several ranks have: None takes one of them, an
-    `MPI.Op` combines them, "mean" gives their mean.
+    All ranks of the communicator create a redistribution together. Between groups,
+    `source` is the layout of the array on the own group if the group sends, `target`
+    the layout on the own group if the group receives; inside a group each rank gives
+    both. `combine` is for elements that several ranks have: None takes the element of
+    a single rank, an `MPI.Op` combines the elements, "mean" gives the mean.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class Redistribution:
         ours = Intercomm(comm) if comm.Is_inter() else Intracomm(comm)  # type: ignore[arg-type]
         self.context: Context = ours._context()
         self.source, self.target, self.combine = source, target, combine
-        self.same = not comm.Is_inter()
+        self.one_group = not comm.Is_inter()
         with self.context.uninterrupted():
-            args = self.context, self.same, source, target, combine
-            #: what all ranks agreed on, and the messages of this rank
+            args = self.context, self.one_group, source, target, combine
+            #: the agreement of all ranks
             self.setup = bounded(partial(set_up, *args), self.context.limit)
         #: the messages of this rank
         self.exchange = self.setup.exchange
@@ -87,8 +87,10 @@ class Redistribution:
     # -- moving
 
     def __call__(self, field: Fields, into: Fields | None = None) -> None:
-        """Send, or receive, a field or several; with a source and a target, `field` is
-        sent and `into` receives."""
+        """Send or receive fields.
+
+        With a source and a target, `field` is sent and `into` receives.
+        """
         self._mover.move(field, into)
 
     def start(self, field: Fields, into: Fields | None = None) -> MPI.Request:
@@ -96,15 +98,18 @@ class Redistribution:
         return self._mover.start(field, into)
 
     def init(self, field: Fields, into: Fields | None = None) -> MPI.Prequest:
-        """A persistent MPI request that moves the fields whenever it is started."""
+        """A persistent MPI request whose starts move the fields."""
         return self._mover.init(field, into)
 
     def draw(self) -> Figure:
-        """A picture of both layouts and of who sends what to whom, from A to B if the
-        array moves both ways. Collective where layouts are by slices or indices."""
+        """A picture of both layouts and of the messages between ranks.
+
+        Shows the way from A to B if the array moves both ways. Collective for layouts
+        by slices or indices, since no rank knows the layouts of all ranks.
+        """
         context = self.context
         source, source_base, target, target_base = self.setup.flows[0]
-        size = context.comm.size if self.same else None
+        size = context.comm.size if self.one_group else None
         if isinstance(source, Layout) and isinstance(target, Layout):
             return draw(source, target, size)
         group_layouts = context.comm.allgather((self.source, self.target))
@@ -126,10 +131,12 @@ class Redistribution:
     # -- fields
 
     def _read(self, field: Fields, into: Fields | None) -> FieldsCall:
-        """The fields of a call, checked."""
+        """The checked fields of a call."""
         if (into is not None) != (self.source is not None and self.target is not None):
-            both = "what is sent and what is received" if into is None else "one field"
-            raise TypeError(f"expecting {both}")
+            expected = (
+                "what is sent and what is received" if into is None else "one field"
+            )
+            raise TypeError(f"expecting {expected}")
         first, second = listed(field), [] if into is None else listed(into)
         ends = (first, second) if self.source else ([], first)
         may_pack = self.combine is None
@@ -143,7 +150,7 @@ class Redistribution:
                         f"{name} field {k} has shape {x.shape}, its layout "
                         f"{self._shapes[name]}"
                     )
-        if self.same and [x.dtype for x in source] != [x.dtype for x in target]:
+        if self.one_group and [x.dtype for x in source] != [x.dtype for x in target]:
             raise ValueError(
                 f"what is sent is {_types(source)}, what is received {_types(target)}"
             )
@@ -160,17 +167,16 @@ class Redistribution:
         return call
 
     def _operator(self) -> MPI.Op | None:
-        """The operator that combines elements of several ranks; None where one of them
-        is taken."""
+        """The operator on elements of several ranks, or None to take a single one."""
         if self.combine is None:
             return None
         return self.combine if isinstance(self.combine, MPI.Op) else MPI.SUM
 
     def _signature(self, call: FieldsCall) -> tuple[tuple[str, ...], ...]:
-        """The types of the fields from A to B, or inside, and of those from B to A."""
+        """The types of the fields from A to B, or inside, and of the way back."""
         ends = call.source, call.target
         sent, received = (tuple(_type(x.dtype) for x in fields) for fields in ends)
-        is_group_a = self.same or self.context.number == self.context.index
+        is_group_a = self.one_group or self.context.number == self.context.index
         if len(self.setup.flows) == 1:
             return (sent or received,)
         return (sent, received) if is_group_a else (received, sent)
@@ -198,7 +204,7 @@ class Redistribution:
         return call.with_copies(plan)
 
     def _divisors(self) -> np.ndarray:
-        """For each element of the target, the number of ranks that have it."""
+        """The number of ranks that have each element of the target."""
         counts = np.zeros(self.exchange.wanted, np.int64)
         for m in self.exchange.receives:
             np.add.at(counts, spread(m.start, m.size), 1)

@@ -1,5 +1,8 @@
-"""The set-up of a redistribution: arguments of all ranks are compared, and each rank
-learns its messages."""
+"""The set-up of a redistribution: comparison of arguments, and the messages of a rank.
+
+With regular layouts a rank computes the messages alone. Otherwise ranks exchange runs,
+since no rank knows the elements of further ranks.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,12 @@ from ..context.context import Context
 from ..waiting.errors import MismatchError
 from .agreement import REDISTRIBUTION_CLASS, agree, sparse_exchange, without_error
 
-#: runs of all sources together up to which every rank gets all of them: a megabyte
+#: up to so many runs of all sources, a megabyte, all ranks get all runs
 MOST_ANNOUNCED_RUNS = 1 << 16
 _NO_INDICES = np.empty(0, np.int64)
-#: a layout as a group knows it: regular, or the words that each rank has its own
+#: the layout of a group: regular, or the words for separate layouts of ranks
 GroupLayout: TypeAlias = Layout | str | None
-#: what the ranks of a group must agree on: source, target, combine, global shapes
+#: the arguments that ranks must agree on: source, target, combine, global shapes
 Arguments: TypeAlias = tuple[
     GroupLayout, GroupLayout, str | None, tuple[tuple[int, ...], ...]
 ]
@@ -46,12 +49,12 @@ Combine: TypeAlias = MPI.Op | str | None
 
 @dataclass(frozen=True, eq=False)
 class RedistributionSetup:
-    """The result of the set-up on one rank."""
+    """The result of the set-up on a rank."""
 
     exchange: Exchange
-    #: the messages of all ranks, if they are few: from, to, elements
+    #: the messages of all ranks (source, target, elements), or None for too many
     table: list[tuple[int, int, int]] | None
-    #: inside a group one flow; between groups one, or one in each direction
+    #: a flow, or between groups perhaps a flow in each direction
     flows: tuple[Flow, ...]
 
     def crossing(self, unit: int) -> list[Round]:
@@ -68,7 +71,7 @@ def set_up(
     target: Layout | None,
     combine: Combine,
 ) -> RedistributionSetup:
-    """Set up with all ranks. An error of one rank is raised on all."""
+    """Set up with all ranks; an error of a single rank is raised on all."""
     arguments = without_error(
         context, lambda: _own_arguments(context, one_group, source, target, combine)
     )
@@ -92,7 +95,7 @@ def _own_arguments(
     target: Layout | None,
     combine: Combine,
 ) -> Arguments:
-    """The arguments of a rank, as far as the rank can check them alone."""
+    """The arguments of a rank, after the checks that a rank can do alone."""
     layouts = [x for x in (source, target) if x is not None]
     for layout in layouts:
         if not isinstance(layout, Layout):
@@ -117,8 +120,10 @@ def _own_arguments(
 
 
 def _operator_in_words(combine: Combine) -> str | None:
-    """How to combine, in words; operators of users are all alike, as ranks cannot
-    compare them."""
+    """The way to combine, in words that all ranks can compare.
+
+    Operators of users have equal words, since ranks cannot compare functions.
+    """
     if not isinstance(combine, MPI.Op):
         if combine not in (None, "mean"):
             raise ValueError(
@@ -134,7 +139,7 @@ def _operator_in_words(combine: Combine) -> str | None:
 
 
 def _group_layout(layout: Layout | None) -> GroupLayout:
-    """A layout as all ranks of its group can compare it."""
+    """A layout in the form that all ranks of the group can compare."""
     return layout if layout is None or layout.is_regular else "of its own"
 
 
@@ -149,8 +154,10 @@ def _arguments_in_words(arguments: Arguments) -> str:
 def _flows_of(
     group_arguments: list[Arguments], firsts: list[int]
 ) -> tuple[tuple[int, ...], list[Flow]]:
-    """The global shape, and the flows. All ranks see the same arguments, so all raise
-    the same error."""
+    """The global shape, and the flows.
+
+    Errors need no agreement, since all ranks see equal arguments.
+    """
     shapes = sorted({shape for arguments in group_arguments for shape in arguments[3]})
     if len(shapes) > 1:
         raise MismatchError(
@@ -192,8 +199,7 @@ def _exchange_of(
     shape: tuple[int, ...],
     flows: list[Flow],
 ) -> Exchange:
-    """The messages of this rank: computed alone if all layouts are regular, else by a
-    directory."""
+    """The messages of this rank, computed alone or found by a directory."""
     regular_flows = [
         (x, s, y, t)
         for x, s, y, t in flows
@@ -222,7 +228,7 @@ def _by_directory(
     one_group: bool,
     shape: tuple[int, ...],
 ) -> Exchange:
-    """The exchange of a rank that has a source, or a target, of irregular layouts."""
+    """The exchange of a rank with an irregular source or target; collective."""
     n, base = context.comm.size, 0 if one_group else context.number - context.index
     block = block_size(prod(shape), n)
     held = None if source is None else source.flat_runs(context.index)
@@ -271,12 +277,11 @@ def _announced(
     combine: bool,
     shape: tuple[int, ...],
 ) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """The messages that a rank sends and receives, where all ranks get the runs of all
-    sources.
+    """The messages to and from a rank, after all ranks get the runs of all sources.
 
-    Each rank finds the owners of the elements that it wants, and requests the elements
-    from them. So no third rank handles them, which takes a third of the time of a
-    directory: blocks to cyclic lists of a million, 2 + 2 ranks on two cores.
+    A rank finds the owners of wanted elements and requests the elements from the
+    owners. This takes a third of the time of a directory, because no third rank is
+    between: blocks to cyclic lists of a million, 2 + 2 ranks on two cores.
     """
     sources: Rows = {}
     own_runs = np.empty((0, 2), np.int64)
@@ -300,7 +305,7 @@ def _announced(
     requested = sparse_exchange(context.comm, requests, context.persistent_tag())
     sends = []
     for r in sorted(requested):
-        assert held is not None  # since another rank takes elements from this one
+        assert held is not None  # a rank without a source gets no requests
         start, size = requested[r].reshape(-1, 2).T
         sends += [_sent(r, start, size, *held)]
     return tuple(sends), tuple(receives)
@@ -309,19 +314,21 @@ def _announced(
 def _sent(
     peer: int, start: np.ndarray, size: np.ndarray, runs: Runs, places: np.ndarray
 ) -> Message:
-    """A message of the runs that a peer requests."""
+    """The message of the runs that a peer requests."""
     return Message(peer, located(start, runs, places), size)
 
 
 def _check_holes(
     context: Context, hole: tuple[int, int] | None, shape: tuple[int, ...]
 ) -> None:
-    """Raise on all ranks if a rank wants an element without a source: the first such
-    index."""
-    nothing = prod(shape)
-    first = np.array(nothing if hole is None else hole[0])
+    """Raise on all ranks if a rank wants an element without a source.
+
+    The error names the first such element.
+    """
+    no_hole = prod(shape)
+    first = np.array(no_hole if hole is None else hole[0])
     context.comm.Allreduce(MPI.IN_PLACE, first, MPI.MIN)
-    if int(first) == nothing:
+    if int(first) == no_hole:
         return
     is_own = hole is not None and hole[0] == int(first)
     wanting_rank = np.array(
@@ -337,7 +344,7 @@ def _check_holes(
 
 
 def table_of(context: Context, exchange: Exchange) -> list[tuple[int, int, int]] | None:
-    """The messages of all ranks, if they are few enough to be ordered; collective."""
+    """The messages of all ranks, or None for too many to order; collective."""
     messages = exchange.table
     total = np.array(len(messages))
     context.comm.Allreduce(MPI.IN_PLACE, total, MPI.SUM)
@@ -347,8 +354,7 @@ def table_of(context: Context, exchange: Exchange) -> list[tuple[int, int, int]]
 
 
 def _packed(x: Rows, y: Rows, width: int) -> Rows:
-    """Two sets of rows for each rank as one array, which begins with the number of rows
-    of the first set."""
+    """Two sets of rows by rank, joined; an array begins with the first's length."""
     no_rows, result = np.empty((0, width), np.int64), {}
     for r in {*x, *y}:
         a, b = x.get(r, no_rows), y.get(r, no_rows)
@@ -357,7 +363,7 @@ def _packed(x: Rows, y: Rows, width: int) -> Rows:
 
 
 def _unpacked(arrays: Rows, width: int) -> tuple[Rows, Rows]:
-    """The two sets of rows, by rank, of arrays from `_packed`."""
+    """The two sets of rows by rank, from arrays of `_packed`."""
     first: Rows = {}
     second: Rows = {}
     for r, array in sorted(arrays.items()):
