@@ -1,1 +1,1 @@
-"""Remappings on a communicator."""
+"""Remappings on a communicator: set-up of the weights, and steps with products."""

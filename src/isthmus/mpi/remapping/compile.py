@@ -1,8 +1,9 @@
 """The steps of a remapping: fields become columns, and columns become fields.
 
-The rounds between are those of a redistribution, from the fields of the source to
-columns in scratch. Values of another type are converted before the rounds. A row is
-multiplied as soon as the last of its columns has come, while further columns come.
+The rounds between are rounds of a redistribution, from the fields of the source to
+columns in scratch. Values of a different type are converted before the rounds. A row is
+multiplied as soon as the last column of the row arrives, so that products overlap with
+further messages.
 """
 
 from __future__ import annotations
@@ -58,8 +59,7 @@ def _converted(
     dtype: np.dtype[Any],
     must_be_dense: bool,
 ) -> Iterator[Field]:
-    """The fields as they travel: of another type converted, and with gaps removed if
-    `must_be_dense`."""
+    """The fields in the type of messages, and without gaps if `must_be_dense`."""
     for field in source:
         if field.dtype == dtype and not (must_be_dense and field.inner[0]):
             yield field
@@ -76,22 +76,22 @@ def _gathered(
     setup: RemappingSetup,
     options: RemappingOptions,
 ) -> Field:
-    """The values of a field for each other rank, side by side in scratch."""
+    """The values of a field for all receivers, side by side in scratch."""
     item = field.dtype.itemsize
-    room = compiler.room_for((sum(part.size for part in setup.parcels),), field.dtype)
+    values = compiler.room_for((sum(part.size for part in setup.parcels),), field.dtype)
     for part in setup.parcels:
         function = partial(_gather, part, options.missing is not None)
-        first = room.first + part.start * item
-        out = ArrayAt(room.buffer, first, (part.size,), (item,), field.dtype)
+        first = values.first + part.start * item
+        out = ArrayAt(values.buffer, first, (part.size,), (item,), field.dtype)
         if field.nbytes:
             compiler.steps.append(Compute(function, (field.place,), (out,)))
-    return room
+    return values
 
 
 def _gather(
     part: Parcel, leaves_missing_out: bool, x: np.ndarray, out: np.ndarray
 ) -> None:
-    """Products of rows, then columns without a product."""
+    """Compute the products of a parcel, then copy the columns without a product."""
     flat, rows = x.reshape(-1), len(part.sums)
     if rows and leaves_missing_out:
         multiply_present(part.matrix, part.sums, flat, out[:rows])
@@ -106,7 +106,7 @@ def _convert(values: np.ndarray, out: np.ndarray) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """A consumer of arrivals: multiplies columns that have come."""
+    """A consumer of arrivals, which multiplies the rows with all columns present."""
 
     compiler: FieldsCompiler
     setup: RemappingSetup
@@ -117,7 +117,7 @@ class Products:
     def __call__(self, arrivals: Sequence[Arrival]) -> list[list[Step]]:
         """The products of each field after each arrival.
 
-        All fields come in one message, or each in the same parts in the same order.
+        All fields arrive in a message together, or each field in equal parts in order.
         """
         result: list[list[Step]] = [[] for _ in arrivals]
         pieces_by_arrival = self._pieces(
@@ -134,7 +134,7 @@ class Products:
         return result
 
     def _pieces(self, arrivals: Sequence[Arrival]) -> list[list[Piece]]:
-        """The rows that can be multiplied after each arrival."""
+        """The pieces to multiply after each arrival."""
         matrix = self.setup.local_rows
         arrival_of_column = np.zeros(matrix.shape[1], np.int64)
         for i, arrival in enumerate(arrivals):
@@ -142,7 +142,7 @@ class Products:
         return pieces(matrix, arrival_of_column, len(arrivals))
 
     def _product(self, piece: Piece, columns: Field, target: Field) -> list[Step]:
-        """The steps from columns to certain rows of a field."""
+        """The steps from columns to the rows of a piece in a field."""
         function: Callable[..., None]
         if self.options.missing is None:
             function = partial(multiply, piece.matrix)
@@ -159,25 +159,27 @@ class Products:
         read: tuple[ArrayAt, ...],
         target: Field,
     ) -> list[Step]:
-        """The steps of a function on certain rows of a field: directly into the field
-        where the rows are one run of bytes, else by scratch."""
+        """The steps of a function on the rows of a piece in a field.
+
+        A single run of bytes is written directly, to avoid a copy from scratch.
+        """
         rows = target.select(piece.runs.start, piece.runs.size)
         n, item = piece.runs.total, target.dtype.itemsize
         if len(rows.lengths) == 1:
             first = int(rows.offsets[0])
             place = ArrayAt(target.buffer, first, (n,), (item,), target.dtype)
             return [Compute(function, read, (place,))]
-        room = self.compiler.room_for((n,), target.dtype)
+        values = self.compiler.room_for((n,), target.dtype)
         return [
-            Compute(function, read, (room.place,)),
-            Unpack(TMP, room.start, target.buffer, rows),
+            Compute(function, read, (values.place,)),
+            Unpack(TMP, values.start, target.buffer, rows),
         ]
 
     def of_rows_without_weights(self) -> list[Step]:
-        """The steps that fill points of the target without weights."""
+        """The steps that fill the target's points without weights."""
         if self.options.unmapped is None:
             return []
-        # the first list of `pieces` has the rows that need no arrival
+        # the first list of `pieces` has the rows that wait for no arrival
         arrival_of_column = np.zeros(self.setup.local_rows.shape[1], np.int64)
         fill = partial(_fill, self.options.unmapped)
         return [

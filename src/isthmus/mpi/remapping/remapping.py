@@ -1,4 +1,4 @@
-"""`isthmus.Remapping`: a field moves to another grid, by a matrix of weights."""
+"""`isthmus.Remapping`: the move of fields between grids, by a matrix of weights."""
 
 from __future__ import annotations
 
@@ -35,21 +35,20 @@ from .setup import RemappingOptions, RemappingSetup, set_up
 if TYPE_CHECKING:
     from ..context.context import Context
 
-#: the class as errors name it, after "isthmus."
+#: the name of the class in errors, after "isthmus."
 _REMAPPING = "Remapping"
 
 
 class Remapping:
-    """Moves fields from a grid to another, between two groups or inside one.
+    """Moves fields from a grid to another, between two groups or inside a group.
 
-    target = weights · source. All ranks of the communicator make a remapping together.
-    Between groups, the ranks of one give the layout of the source, the ranks of the
-    other the layout of the target; inside one group every rank gives both. Each entry
-    of the weights is given by one rank, whichever has it; a rank without entries gives
-    None.
+    target = weights · source. All ranks of the communicator create a remapping
+    together. Between groups, the ranks of a group give the layout of the source or of
+    the target; inside a group each rank gives both. Each entry of the weights is given
+    by a single rank, by any; a rank without entries gives None.
 
-    A value has the bits that scipy's product in one process gives it, on any number of
-    ranks and in any layouts.
+    A value has the bits of scipy's product in a single process, on any number of ranks
+    and in any layouts, because a single rank multiplies a row in the order of columns.
     """
 
     def __init__(
@@ -66,14 +65,13 @@ class Remapping:
         unmapped: float | None = 0.0,
     ) -> None:
         """`weights`: rows, columns and values in three arrays, a scipy sparse matrix,
-        or the path of a netCDF file as ESMF or SCRIP write it. Values travel as
-        `dtype`.
+        or the path of a netCDF file of ESMF or SCRIP. Values travel as `dtype`.
 
-        `norm="fracarea"` divides each row by its sum. `mask` says which points of this
-        rank's source are missing; with `missing="renormalise"` points that are NaN in a
-        call are missing too, and the weights of the present points make up for them.
-        `unmapped` is the value of target points without weights; None leaves them as
-        they are.
+        `norm="fracarea"` divides each row by the sum of the row. `mask` is True for
+        missing points of this rank's source. With `missing="renormalise"`, points that
+        are NaN in a call are missing too, and the weights of present points are scaled
+        up. `unmapped` is the value of target points without weights; None leaves the
+        points unchanged.
         """
         ours = Intercomm(comm) if comm.Is_inter() else Intracomm(comm)  # type: ignore[arg-type]
         self.context: Context = ours._context()
@@ -104,8 +102,10 @@ class Remapping:
     # -- moving
 
     def __call__(self, field: Fields, into: Fields | None = None) -> None:
-        """Send, or receive, a field or several; with a source and a target, `field` is
-        sent and `into` receives."""
+        """Send or receive fields.
+
+        With a source and a target, `field` is sent and `into` receives.
+        """
         self._mover.move(field, into)
 
     def start(self, field: Fields, into: Fields | None = None) -> MPI.Request:
@@ -113,7 +113,7 @@ class Remapping:
         return self._mover.start(field, into)
 
     def init(self, field: Fields, into: Fields | None = None) -> MPI.Prequest:
-        """A persistent MPI request that remaps the fields whenever it is started."""
+        """A persistent MPI request whose starts remap the fields."""
         return self._mover.init(field, into)
 
     def Free(self) -> None:
@@ -125,28 +125,36 @@ class Remapping:
 
     @property
     def columns(self) -> Redistribution:
-        """The movement of values without the product: a `Redistribution` that brings
-        each rank of the target the values that it needs, to arrays in the order of
-        `needed`."""
+        """The movement of values without the product, as a `Redistribution`.
+
+        Each rank of the target receives the values of its columns, in the order of
+        `needed`.
+        """
         return self._setup.columns
 
     @property
     def needed(self) -> np.ndarray | None:
-        """The points of the source that this rank's points need, as ascending flat
-        indices; None on a rank without a target."""
+        """The source's points for this rank's rows, as ascending flat indices.
+
+        None on a rank without a target.
+        """
         return self._setup.needed
 
     @property
     def matrix(self) -> Any:
-        """The rows of this rank, a scipy sparse matrix whose columns are `needed`; None
-        on a rank without a target."""
+        """The rows of this rank, as a scipy sparse matrix with the columns `needed`.
+
+        None on a rank without a target.
+        """
         return self._setup.matrix
 
     @property
     def fractions(self) -> np.ndarray | None:
-        """The sum of the weights of each of this rank's points, before the norm. With
-        ESMF's conservative weights of norm `dstarea`, that is the share of the cell
-        that the source covers, ESMF's `frac_b`."""
+        """The sum of the weights of each point of this rank, before the norm.
+
+        With ESMF's conservative weights of norm `dstarea`, the sum is the share of the
+        cell that the source covers, ESMF's `frac_b`.
+        """
         sums = self._setup.fractions
         return None if sums is None else sums.reshape(self._local["target"])
 
@@ -157,11 +165,10 @@ class Remapping:
         into: np.ndarray | None = None,
         into_area: np.ndarray | None = None,
     ) -> Integrals:
-        """The integrals of both sides: of each rank's field over the areas of its
-        cells, all ranks together; collective. Points that are NaN do not count.
+        """The integrals of fields over the areas of cells on both sides; collective.
 
-        Inside one group `field` and `area` are the source's, `into` and `into_area` the
-        target's.
+        Points that are NaN do not count. Inside a group `field` and `area` are the
+        source's, `into` and `into_area` the target's.
         """
         ends = [(field, area)] if into is None else [(field, area), (into, into_area)]
         own_integrals = [_integral(*end) for end in ends]
@@ -176,10 +183,12 @@ class Remapping:
     # -- fields
 
     def _read(self, field: Fields, into: Fields | None) -> FieldsCall:
-        """The fields of a call, checked."""
+        """The checked fields of a call."""
         if (into is not None) != (self.source is not None and self.target is not None):
-            both = "what is sent and what is received" if into is None else "one field"
-            raise TypeError(f"expecting {both}")
+            expected = (
+                "what is sent and what is received" if into is None else "one field"
+            )
+            raise TypeError(f"expecting {expected}")
         first, second = listed(field), [] if into is None else listed(into)
         ends = (first, second) if self.source is not None else ([], first)
         call = fields_call(self.context, _REMAPPING, *ends, may_pack=False)
@@ -198,32 +207,32 @@ class Remapping:
         check_disjoint_fields(call.source, call.target)
         return call
 
-    def _check(self, what: str, x: Any, name: str) -> None:
-        """Refuse a field that this remapping cannot read, or cannot write."""
-        is_target = name == "target"
-        check_field(what, x, is_written=is_target)
+    def _check(self, name: str, x: Any, side: str) -> None:
+        """Refuse a field that the remapping cannot read or write."""
+        is_target = side == "target"
+        check_field(name, x, is_written=is_target)
         if isinstance(x, np.ma.MaskedArray):
             raise TypeError(
-                f"{what} is a masked array: pass x.filled(numpy.nan), and make the "
+                f"{name} is a masked array: pass x.filled(numpy.nan), and make the "
                 'remapping with missing="renormalise"'
             )
-        shape, axes = self._local[name], len(self._local[name])
+        shape, axes = self._local[side], len(self._local[side])
         if x.shape[len(x.shape) - axes :] != shape or len(x.shape) < axes:
             raise ValueError(
-                f"{what} has shape {x.shape}, its layout {shape}: only axes before "
+                f"{name} has shape {x.shape}, its layout {shape}: only axes before "
                 "these may be added, for levels"
             )
-        kind, result = self._options.dtype, np.result_type(self._options.dtype, float)
-        before, after = (result, x.dtype) if is_target else (x.dtype, kind)
+        sent, result = self._options.dtype, np.result_type(self._options.dtype, float)
+        before, after = (result, x.dtype) if is_target else (x.dtype, sent)
         if not np.can_cast(before, after, "same_kind"):
-            raise ValueError(f"{what} is {x.dtype}: {before} cannot become {after}")
+            raise ValueError(f"{name} is {x.dtype}: {before} cannot become {after}")
 
     def _count(self, fields: Any, name: str) -> int:
-        """The number of fields, each level counted."""
+        """The number of fields, with each level counted."""
         return sum(len(levels_of(x, 0, len(self._local[name]))) for x in fields)
 
     def _signature(self, call: FieldsCall) -> int:
-        """The number of fields of a call, each level counted."""
+        """The number of fields of a call, with each level counted."""
         fields, name = (
             next(_fields_by_side(call)) if call.source else (call.target, "target")
         )

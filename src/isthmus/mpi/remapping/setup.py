@@ -1,11 +1,9 @@
-"""The set-up of a remapping: each entry of the matrix travels to the ranks that have
-its row.
+"""The set-up of a remapping: entries of the matrix travel to the ranks with their rows.
 
-No rank knows who has which entries, so a distributed directory of rows finds out, as
-redistributions have one of elements: rows are dealt out in blocks to all ranks, each
-entry goes to the directory rank of its row, and that rank passes the entry on to the
-ranks that have the row. So an entry that was given twice meets its double. A rank keeps
-only its own part of the matrix.
+No rank knows the owners of all entries, so rows are dealt out in blocks to all ranks, a
+distributed directory like that of redistributions. An entry goes to the directory rank
+of the row, and from there to the ranks that have the row. So a repeated entry meets the
+first at the directory. No rank stores the whole matrix.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ from ..waiting.errors import MismatchError
 if TYPE_CHECKING:
     from ..context.context import Context
 
-#: the class as errors name it
+#: the name of the class in errors
 REMAPPING_CLASS = "isthmus.Remapping"
 #: the norms of rows, in ESMF's words, and the treatments of values that are NaN
 NORMS = (None, "fracarea")
@@ -58,7 +56,7 @@ class RemappingOptions:
     dtype: np.dtype[Any]
     norm: str | None
     missing: str | None
-    #: the value of target points without weights; None leaves them as they are
+    #: the value of target points without weights; None leaves the points unchanged
     unmapped: float | None
     #: whether each point of this rank's part of the source is missing
     mask: np.ndarray | None
@@ -66,8 +64,7 @@ class RemappingOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parcel:
-    """The values that a rank of the source sends to one other rank: products of rows,
-    then columns without a product."""
+    """The values that a source sends to a peer: products, then columns."""
 
     start: int
     #: the rows, whose columns are places of the flat local array; None without rows
@@ -77,29 +74,28 @@ class Parcel:
 
     @property
     def size(self) -> int:
-        """The number of values."""
+        """The number of values in the parcel."""
         return len(self.sums) + len(self.places)
 
 
 @dataclass(frozen=True, eq=False)
 class RemappingSetup:
-    """The result of the set-up on one rank."""
+    """The result of the set-up on a rank."""
 
-    #: moves to each rank of the target the columns that it needs
+    #: the redistribution of columns to the ranks of the target
     columns: Redistribution
-    #: on a rank of the target: its rows, and their global columns
+    #: on a rank of the target, the rows and their global columns
     matrix: Any = None
     needed: np.ndarray | None = None
     #: the sum of each row's weights, before and after the norm
     fractions: np.ndarray | None = None
     sums: np.ndarray | None = None
-    #: the messages of a call: those of the columns, or fewer values where rows are
-    #: multiplied by the source
+    #: the messages of a call: those of columns, or fewer values if sources multiply
     moving: redistribution.RedistributionSetup | None = None
-    #: the rows whose columns are the values that come in a call, and their sums
+    #: the rows on the values that arrive in a call, and the sums of rows
     local_rows: Any = None
     local_sums: np.ndarray | None = None
-    #: the values from a rank of the source to each other, if it multiplies rows
+    #: the values from this rank to each peer, if this rank multiplies rows
     parcels: tuple[Parcel, ...] = ()
 
 
@@ -111,7 +107,7 @@ def set_up(
     target: Layout | None,
     options: RemappingOptions,
 ) -> RemappingSetup:
-    """Set up with all ranks. An error of one rank is raised on all."""
+    """Set up with all ranks; an error of a single rank is raised on all."""
     shapes, is_masked = _agreed(comm, context, source, target, options)
     points, columns = (prod(shape) for shape in shapes)
     entries = _own_entries(context, weights, (points, columns))
@@ -153,13 +149,12 @@ def _local_shape(layout: Layout, rank: int) -> tuple[int, ...]:
 def _columns(
     comm: Any, source: Layout | None, shape: tuple[int, ...], needed: np.ndarray | None
 ) -> Redistribution:
-    """The redistribution that brings each rank of the target the columns that it
-    needs."""
+    """The redistribution of columns to the ranks of the target."""
     wanted = None if needed is None else Layout.indices(shape, needed)
     return Redistribution(comm, source=source, target=wanted)
 
 
-# -- what all ranks must agree on
+# -- agreement of all ranks
 
 
 def _agreed(
@@ -181,10 +176,10 @@ def _agreed(
     arguments = without_error(context, check, REMAPPING_CLASS)
     agree(context, context.local, arguments, _arguments_in_words, REMAPPING_CLASS)
     own_base = context.number - context.index
-    other_base = None if one_group else (0 if own_base else context.local.size)
+    remote_base = None if one_group else (0 if own_base else context.local.size)
     group_arguments = [arguments]
-    if other_base is not None:
-        bases = (0, max(own_base, other_base))
+    if remote_base is not None:
+        bases = (0, max(own_base, remote_base))
         group_arguments = [
             context.comm.bcast(arguments if context.number == r else None, r)
             for r in bases
@@ -202,7 +197,7 @@ def _check(
     options: RemappingOptions,
     rank: int,
 ) -> None:
-    """Refuse arguments that one rank alone can see are wrong."""
+    """Refuse arguments that a rank alone can see are wrong."""
     for layout in (source, target):
         if layout is not None and not isinstance(layout, Layout):
             raise TypeError(f"source and target must be a Layout, not {layout!r}")
@@ -246,8 +241,10 @@ def _arguments_in_words(arguments: tuple[Any, ...]) -> str:
 
 
 def _check_groups(group_arguments: list[tuple[Any, ...]]) -> None:
-    """Refuse arguments that do not fit between the groups. All ranks see the same
-    arguments, so all raise the same error."""
+    """Refuse arguments that do not fit between the groups.
+
+    Errors need no agreement, since all ranks see equal arguments.
+    """
     for k, name in ((0, "target"), (1, "source")):
         if all(
             (arguments[k] is None) == (group_arguments[0][k] is None)
@@ -269,14 +266,17 @@ def _check_groups(group_arguments: list[tuple[Any, ...]]) -> None:
 
 
 def _own_entries(context: Context, weights: Weights, shape: tuple[int, int]) -> Entries:
-    """The entries that this rank gives; of a file its part, since the ranks that name
-    one file share its entries."""
+    """The entries that this rank gives, or a part of a file.
+
+    Ranks that name a file share the entries, since to read all on each rank would take
+    the time and memory of the whole file.
+    """
     path = path_of(weights)
     ranks = context.comm.allgather((path, weights is not None))
     if not any(has_weights for _, has_weights in ranks):
         raise MismatchError(f"{REMAPPING_CLASS}: no rank gives weights")
     readers = [
-        r for r, (other_path, _) in enumerate(ranks) if path and other_path == path
+        r for r, (peer_path, _) in enumerate(ranks) if path and peer_path == path
     ]
     part = readers.index(context.number) if path else 0
     parts = max(len(readers), 1)
@@ -288,7 +288,7 @@ def _own_entries(context: Context, weights: Weights, shape: tuple[int, int]) -> 
 def _exchanged(
     context: Context, entries: Entries, points: int, columns: int, target: Layout | None
 ) -> Entries:
-    """The entries of the rows that this rank has, by the directory of rows."""
+    """The entries of this rank's rows, from the directory of rows; collective."""
     n = context.comm.size
     block = block_size(points, n)
     rows: Rows = {}
@@ -319,7 +319,7 @@ def _of_runs(entries: Entries, rows: np.ndarray) -> np.ndarray:
     return entries.take(spread(low, high - low)).packed()
 
 
-# -- what is left out, and normalised
+# -- masked columns and norms
 
 
 def _without_masked(
@@ -349,8 +349,8 @@ def _without_masked(
 
 
 def _as_bytes(context: Context, source: Layout, mask: np.ndarray | None) -> np.ndarray:
-    """A mask as bytes, which travel like any field."""
-    if mask is None:  # another rank has a mask, or there would be no such call
+    """The bytes of a mask for a redistribution; without a mask no point is missing."""
+    if mask is None:  # a further rank has a mask
         return np.zeros(_local_shape(source, context.index), np.uint8)
     return np.ascontiguousarray(mask).view(np.uint8)
 
@@ -373,8 +373,7 @@ def _normalised(setup: RemappingSetup, options: RemappingOptions) -> RemappingSe
 def _multiplied_by_sources(
     context: Context, setup: RemappingSetup, source: Layout | None, columns: int
 ) -> RemappingSetup:
-    """The remapping with rows multiplied where their columns lie, if that sends fewer
-    values."""
+    """The remapping with rows multiplied by sources, if fewer values travel."""
     exchange = setup.columns.exchange
     division = None
     if setup.needed is not None:
@@ -413,7 +412,7 @@ def _multiplied_by_sources(
 def _parcels(
     sends: tuple[Message, ...], orders: dict[int, Order], source: Layout, rank: int
 ) -> tuple[Parcel, ...]:
-    """The values that a rank of the source sends in each of its messages."""
+    """The values of each message of a source."""
     runs, places = source.flat_runs(rank)
     points = prod(_local_shape(source, rank))
     result, start = list[Parcel](), 0
