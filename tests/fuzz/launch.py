@@ -314,6 +314,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the launches; a fault is told with the command that repeats it."""
     plans, asked = parse(arguments)
     if asked.child_of:
+        import mpi4py
+
+        mpi4py.rc.thread_level = asked.level  # what is refused, all refuse
         from fuzz.modes import of_child
 
         of_child(asked.child_of, asked.seed)
