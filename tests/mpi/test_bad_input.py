@@ -74,7 +74,7 @@ def wrong_calls(n):
         (ValueError, "cannot infer count", gather(x, [ints.view("u1")[:-1], MPI.INT])),
     ] + (
         [
-            (ValueError, "multiple of required number", gather(x, room[:-1])),
+            (ValueError, "blocks, one for each rank", gather(x, room[:-1])),
             (
                 ValueError,
                 "blocks 0 and 1 overlap",

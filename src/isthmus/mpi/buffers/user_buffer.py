@@ -97,8 +97,8 @@ def read_block(spec: Any, *, writable: bool, n: int = 1) -> UserBuffer:
         elements = _elements(nbytes - start * extent, extent)
         if elements % n:
             raise ValueError(
-                f"message: cannot infer count, number of entries {elements} is not a "
-                f"multiple of required number of blocks {n}"
+                f"message: cannot infer count: {elements} elements are not a multiple "
+                f"of {n} blocks, one for each rank that they come from or go to"
             )
         count = elements // n
     count = index(count)
