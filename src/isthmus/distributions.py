@@ -86,7 +86,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
     "geometric": geometric,
 }
 #: the distributions of the slides, in their order
-SIX = ("regular", "broadcast", "spike", "half", "linear", "geometric")
+PAPER_DISTRIBUTIONS = ("regular", "broadcast", "spike", "half", "linear", "geometric")
 
 
 def counts(name: str, p: int, m: int) -> list[int]:

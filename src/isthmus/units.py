@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-BINARY = {"TiB": 1 << 40, "GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
+BINARY_UNITS = {"TiB": 1 << 40, "GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
 #: the units of papers
-DECIMAL = {"MB": 10**6, "KB": 10**3, "B": 1}
+DECIMAL_UNITS = {"MB": 10**6, "KB": 10**3, "B": 1}
 #: 4KiB, and 4k for short, are 4096 bytes; 4kB and 4KB are 4000
 BINARY_FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 DECIMAL_FACTORS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 SIZE_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?\s*", re.IGNORECASE)
 
 
-def show_bytes(n: float, units: Mapping[str, int] = BINARY) -> str:
+def show_bytes(n: float, units: Mapping[str, int] = BINARY_UNITS) -> str:
     """A size with its unit, in three digits."""
     name, unit = next((pair for pair in units.items() if n >= pair[1]), ("B", 1))
     return f"{n / unit:.3g} {name}" if n < 1000 * unit else f"{n / unit:.0f} {name}"

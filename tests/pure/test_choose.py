@@ -14,7 +14,7 @@ from isthmus.choose.choose import Choice
 from isthmus.choose.estimate import MessageCosts
 from isthmus.collectives.records import COLLECTIVES, schedule
 from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.distributions import SIX, counts
+from isthmus.distributions import PAPER_DISTRIBUTIONS, counts
 from isthmus.schedules import registry
 from isthmus.schedules.registry import resolve
 
@@ -32,7 +32,7 @@ def never():
 
 
 def test_small_or_simple_cases_need_no_measurement():
-    for kind in SIX:
+    for kind in PAPER_DISTRIBUTIONS:
         few = np.array(counts(kind, 9, choose.BUILT_IN.small - 1))
         assert choose.allgatherv(few, never).name == "library"
         for p in (1, 2):
@@ -76,7 +76,7 @@ def test_a_shared_way_out_of_a_node_is_taken_by_one_process():
         assert chosen(kind, 256, 1 << 28, shared) == "node_ring"
 
 
-@pytest.mark.parametrize("kind", SIX)
+@pytest.mark.parametrize("kind", PAPER_DISTRIBUTIONS)
 @pytest.mark.parametrize("p", [5, 16, 33])
 def test_estimates_are_near_the_simulation(kind, p):
     """An upper bound, and within a quarter, for what may be chosen."""

@@ -17,7 +17,7 @@ from isthmus.bench import launch
 from isthmus.check import sweep
 from isthmus.cli import main
 from isthmus.cli.app import app
-from isthmus.cli.commands import COMMANDS, LAB
+from isthmus.cli.commands import COMMANDS, LAB_COMMANDS
 from isthmus.cli.examples import EXAMPLES
 from isthmus.verify.errors import Deadlock
 
@@ -87,7 +87,7 @@ def test_help_shows_the_examples_and_every_option(cli, name):
     assert all(x.help for x in shown), [x.name for x in shown if not x.help]
     assert "<" not in out  # a type of Python's, where a word for people is missing
     first = EVERY[name].help.partition("\n\n")[0]
-    table = {**COMMANDS, **{f"lab {of}": entry for of, entry in LAB.items()}}
+    table = {**COMMANDS, **{f"lab {of}": entry for of, entry in LAB_COMMANDS.items()}}
     assert table[name].summary == first
     assert first.endswith(".") and "\n" not in first and len(first) <= 72
 

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from isthmus.distributions import (
     DISTRIBUTIONS,
-    SIX,
+    PAPER_DISTRIBUTIONS,
     broadcast,
     counts,
     geometric,
@@ -46,7 +46,7 @@ def test_one_rank_has_everything_in_all_of_them():
 
 
 def test_two_and_three_ranks():
-    two = {name: counts(name, 2, 12) for name in SIX}
+    two = {name: counts(name, 2, 12) for name in PAPER_DISTRIBUTIONS}
     assert two == {
         "regular": [6, 6],
         "broadcast": [12, 0],
@@ -55,7 +55,7 @@ def test_two_and_three_ranks():
         "linear": [8, 4],
         "geometric": [6, 6],
     }
-    three = {name: counts(name, 3, 12) for name in SIX}
+    three = {name: counts(name, 3, 12) for name in PAPER_DISTRIBUTIONS}
     assert three == {
         "regular": [4, 4, 4],
         "broadcast": [12, 0, 0],

@@ -13,7 +13,7 @@ from isthmus.cli import main
 from isthmus.cli.predict import predicted
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
-from isthmus.distributions import SIX
+from isthmus.distributions import PAPER_DISTRIBUTIONS
 from isthmus.predict.case import Case
 from isthmus.predict.predict import LIBRARY_ALGORITHM, candidates, default, predict
 from isthmus.predict.times import limit
@@ -73,7 +73,7 @@ def test_the_heaviest_are_left_to_their_formula():
 
 
 def test_the_default_choice_is_among_the_rows():
-    inside = [Case("allgatherv", (9,), (10**5,), kind) for kind in SIX]
+    inside = [Case("allgatherv", (9,), (10**5,), kind) for kind in PAPER_DISTRIBUTIONS]
     for asked in (case(9, 3, 8), case(5, 4, 10**5), *some(inside, 2)):
         found = predict(asked, MODEL)
         assert default(asked, MODEL) == found.chosen in [row.name for row in found.rows]
@@ -146,11 +146,11 @@ def test_predict_between_a_root_and_a_group(cli, name, best):
     assert f"{best} wins" in out
 
 
-@pytest.mark.parametrize("kind", SIX)
+@pytest.mark.parametrize("kind", PAPER_DISTRIBUTIONS)
 def test_the_choice_inside_a_group_is_close_to_the_best(kind):
     """On a network without shared ports, where the estimate should be good."""
     sizes = product((5, 16, 33), (2 * 10**4, 10**6))
-    for p, k in some(sizes, 3, list(SIX).index(kind)):
+    for p, k in some(sizes, 3, list(PAPER_DISTRIBUTIONS).index(kind)):
         found = predict(Case("allgatherv", (p,), (k,), kind), MODEL)
         times = {row.name: row.time for row in found.rows}
         assert times[found.chosen] <= 1.1 * found.rows[0].time, (p, k)

@@ -12,7 +12,7 @@ import pytest
 
 from isthmus.algorithms.parts.piece_size import square_root
 from isthmus.collectives.records import schedule
-from isthmus.distributions import SIX, counts
+from isthmus.distributions import PAPER_DISTRIBUTIONS, counts
 from isthmus.reproduce import (
     kang2019,
     kang2019 as kang,
@@ -39,7 +39,15 @@ from isthmus.reproduce.kang2019 import (
     transfer_gain,
 )
 from isthmus.reproduce.output import in_parallel, save
-from isthmus.reproduce.traff2008 import BEST, BOUND, CIRCULANT, FIXED, LINUX, RING, SX8
+from isthmus.reproduce.traff2008 import (
+    BEST_BLOCKS,
+    CIRCULANT_BOUND,
+    CIRCULANT_WAY,
+    FIXED_BLOCKS,
+    LINEAR_RING,
+    LINUX,
+    SX8,
+)
 from isthmus.reproduce.unfinished import Unfinished, task_name
 from sampling import LONG, some
 
@@ -185,18 +193,24 @@ def time_of(system, distribution, m, way):
 
 @pytest.mark.parametrize("m", SX8.totals)
 def test_for_equal_blocks_linear_and_blocked_ring_take_the_same_time(m):
-    assert time_of(SX8, "regular", m, BEST) == time_of(SX8, "regular", m, RING)
+    assert time_of(SX8, "regular", m, BEST_BLOCKS) == time_of(
+        SX8, "regular", m, LINEAR_RING
+    )
     assert traff.is_the_ring(SX8, m)
 
 
 def test_schedules_that_differ_are_told_apart():
-    jobs = [traff.chosen(SX8, "regular", SX8.totals[-1], way) for way in (RING, FIXED)]
+    jobs = [
+        traff.chosen(SX8, "regular", SX8.totals[-1], way)
+        for way in (LINEAR_RING, FIXED_BLOCKS)
+    ]
     assert not traff.same_messages(*map(traff.problem, jobs))
 
 
 def test_with_all_at_one_process_the_gain_grows_to_the_number_of_processes():
     gains = [
-        time_of(SX8, "broadcast", m, RING) / time_of(SX8, "broadcast", m, BEST)
+        time_of(SX8, "broadcast", m, LINEAR_RING)
+        / time_of(SX8, "broadcast", m, BEST_BLOCKS)
         for m in SX8.totals
     ]
     assert gains == sorted(gains)
@@ -205,35 +219,35 @@ def test_with_all_at_one_process_the_gain_grows_to_the_number_of_processes():
 
 def test_no_way_beats_the_limit():
     m = LINUX.totals[2]
-    for name in SIX:
+    for name in PAPER_DISTRIBUTIONS:
         least = LINUX.limit(m - min(counts(name, LINUX.p, m)))
-        for way in (RING, FIXED, BEST, CIRCULANT):
+        for way in (LINEAR_RING, FIXED_BLOCKS, BEST_BLOCKS, CIRCULANT_WAY):
             assert time_of(LINUX, name, m, way) >= least
 
 
 def test_the_bound_of_circulant_schedules_holds_for_all_distributions():
     for m in SX8.totals[:3]:
-        most = time_of(SX8, "regular", m, BOUND)
-        for name in SIX:
-            assert 0.5 * most < time_of(SX8, name, m, CIRCULANT) <= most
+        most = time_of(SX8, "regular", m, CIRCULANT_BOUND)
+        for name in PAPER_DISTRIBUTIONS:
+            assert 0.5 * most < time_of(SX8, name, m, CIRCULANT_WAY) <= most
 
 
 def test_nodes_with_one_port_slow_down_circulant_schedules_and_no_ring():
     nodes, m = replace(LINUX, processes_per_node=4), LINUX.totals[2]
-    for way, low, high in ((BEST, 0.9, 1.01), (CIRCULANT, 2.0, 4.0)):
+    for way, low, high in ((BEST_BLOCKS, 0.9, 1.01), (CIRCULANT_WAY, 2.0, 4.0)):
         ratio = time_of(nodes, "spike", m, way) / time_of(LINUX, "spike", m, way)
         assert low < ratio < high
 
 
 def test_over_p_the_linear_ring_grows_and_the_blocked_ring_does_not():
-    few, many = traff.OVER_P[0], traff.OVER_P[-1]
+    few, many = traff.LINUX_OVER_P[0], traff.LINUX_OVER_P[-1]
     grown = {
         way: time_of(many, "spike", traff.STUDIED_BYTES, way)
         / time_of(few, "spike", traff.STUDIED_BYTES, way)
-        for way in (RING, FIXED)
+        for way in (LINEAR_RING, FIXED_BLOCKS)
     }
-    assert grown[RING] > 0.9 * (many.p - 1) / (few.p - 1)
-    assert grown[FIXED] < 1.3
+    assert grown[LINEAR_RING] > 0.9 * (many.p - 1) / (few.p - 1)
+    assert grown[FIXED_BLOCKS] < 1.3
 
 
 def test_block_sizes_by_rule():
@@ -277,7 +291,11 @@ def test_results_come_with_their_progress():
 
 
 def test_a_point_of_traff_2008_has_more_work_the_longer_its_simulation_takes():
-    small = [x for x in traff.time_jobs() if x.system.p == 96 and x.way != traff.BOUND]
+    small = [
+        x
+        for x in traff.time_jobs()
+        if x.system.p == 96 and x.way != traff.CIRCULANT_BOUND
+    ]
     few = [x for x in small if traff.work(x) < 200][:2]
     many = [x for x in small if traff.work(x) > 1000][:2]
     assert few and many
@@ -289,7 +307,7 @@ def test_a_point_of_traff_2008_has_more_work_the_longer_its_simulation_takes():
         return process_time() - begin
 
     assert seconds(few) < seconds(many)
-    bounds = [x for x in traff.time_jobs() if x.way == traff.BOUND]
+    bounds = [x for x in traff.time_jobs() if x.way == traff.CIRCULANT_BOUND]
     assert bounds and not sum(map(traff.work, bounds))
 
 
@@ -313,13 +331,13 @@ def small(monkeypatch):
     """The report's systems with few processes, in this process."""
     few = [replace(s, p=6, totals=(6 << 12, 6 << 14)) for s in traff.SYSTEMS]
     nodes = [replace(s, p=8, totals=(8 << 14,)) for s in traff.NODE_SYSTEMS]
-    today = replace(traff.TODAY, p=8, totals=(1 << 17,))
+    today = replace(traff.SYSTEM_OF_TODAY, p=8, totals=(1 << 17,))
     sicortex = replace(traff.SICORTEX, p=7, totals=(7 << 14,))
     for module in (traff, traff2008_report):
         monkeypatch.setattr(module, "SYSTEMS", few)
         monkeypatch.setattr(module, "NODE_SYSTEMS", nodes)
         monkeypatch.setattr(module, "DEALT_SYSTEMS", nodes[1:3])
-        monkeypatch.setattr(module, "TODAY", today)
+        monkeypatch.setattr(module, "SYSTEM_OF_TODAY", today)
         monkeypatch.setattr(module, "SICORTEX", sicortex)
     monkeypatch.setattr(
         traff2008_report,
@@ -329,8 +347,8 @@ def small(monkeypatch):
     for module in (traff, traff2008_figures):
         monkeypatch.setattr(module, "LINUX", few[1])
         monkeypatch.setattr(module, "STUDIED_BYTES", 6 << 12)
-        over_p = [replace(s, p=4, totals=(6 << 12,)) for s in traff.OVER_P[:1]]
-        monkeypatch.setattr(module, "OVER_P", over_p)
+        over_p = [replace(s, p=4, totals=(6 << 12,)) for s in traff.LINUX_OVER_P[:1]]
+        monkeypatch.setattr(module, "LINUX_OVER_P", over_p)
 
     monkeypatch.setattr(traff2008_report, "save", save if LONG else look)
 
@@ -349,9 +367,9 @@ def test_the_report_on_the_slides_is_written(small, tmp_path):
     times = {(r["system"], r["distribution"], r["way"]): r["multiple"] for r in dealt}
     for (system, name, way), time in times.items():
         if way == traff.NODE_RING:
-            assert float(time) <= float(times[system, name, traff.BEST])
+            assert float(time) <= float(times[system, name, traff.BEST_BLOCKS])
     assert "**SiCortex**" in text
-    assert {row["distribution"] for row in rows} == set(SIX)
+    assert {row["distribution"] for row in rows} == set(PAPER_DISTRIBUTIONS)
     assert (tmp_path / "sizes.csv").exists()
 
 

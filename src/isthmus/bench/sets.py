@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ..distributions import SIX, counts
+from ..distributions import PAPER_DISTRIBUTIONS, counts
 from ..reproduce import kang2019 as paper
 from ..spelling import unknown
-from ..units import DECIMAL, show_bytes
+from ..units import DECIMAL_UNITS, show_bytes
 from .job import BenchCase, BenchJob, case
 from .operations import REDISTRIBUTION, is_vector, measured
 
@@ -42,7 +42,7 @@ def _kang2019(scale: float) -> GroupedCases:
             a, b = (tuple(paper.BYTES_OF_AN_INT * k for k in side) for side in elements)
             op = "allgatherv" if setting.irregular else "allgather"
             kind = f"setting {setting.number}"
-            label = f"{kind}, {show_bytes(each, DECIMAL)}"
+            label = f"{kind}, {show_bytes(each, DECIMAL_UNITS)}"
             cases.append(((len(a), len(b)), BenchCase(label, op, a, b, kind, each)))
     return cases
 
@@ -52,9 +52,9 @@ def _traff2008(scale: float) -> GroupedCases:
     p = LAB_PROCESSES // 2
     cases: GroupedCases = []
     for total in _scaled(SET_TOTAL_BYTES, scale, p):
-        for kind in SIX:
+        for kind in PAPER_DISTRIBUTIONS:
             sizes = tuple(counts(kind, p, total))
-            label = f"{kind}, {show_bytes(total, DECIMAL)}"
+            label = f"{kind}, {show_bytes(total, DECIMAL_UNITS)}"
             each = total // p
             cases.append(((p,), BenchCase(label, "allgatherv", sizes, (), kind, each)))
     return cases
@@ -74,7 +74,9 @@ def _silva1999(scale: float) -> GroupedCases:
     for each in _scaled(SET_BLOCK_BYTES[:1], scale, 1):
         for op in _mpi_operations():
             size = groups[0] * each if is_vector(op) else each
-            label = op if op == "barrier" else f"{op}, {show_bytes(size, DECIMAL)}"
+            label = (
+                op if op == "barrier" else f"{op}, {show_bytes(size, DECIMAL_UNITS)}"
+            )
             sized = replace(case(op, groups, size), label=label, kind=op, each=each)
             cases.append((groups, sized))
     return cases

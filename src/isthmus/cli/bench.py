@@ -22,7 +22,7 @@ from ..spelling import unknown
 from .files import check_file, check_picture, save
 from .measured import LiveRecord
 from .options import (
-    RATE,
+    DEFAULT_LAB_RATE,
     Hosts,
     Launches,
     Named,
@@ -35,10 +35,14 @@ from .options import (
 from .sizes import GROUPS_HELP, bytes_of_groups
 from .terminal import ended_in_order
 
-FORMATS = ("table", "osu")
+BENCH_FORMATS = ("table", "osu")
 #: the standard output, in place of a file
 STANDARD_OUTPUT = Path("-")
-DEFAULTS = {"--groups": "4,4", "--bytes": "8,4KiB,64KiB,1MiB", "--op": "allgather"}
+DEFAULT_OPTIONS = {
+    "--groups": "4,4",
+    "--bytes": "8,4KiB,64KiB,1MiB",
+    "--op": "allgather",
+}
 
 
 def _check_algorithm(name: str, case: BenchCase) -> None:
@@ -76,7 +80,9 @@ def _job_of_options(
     options: dict[str, str | None], distribution: str | None, base_job: BenchJob
 ) -> BenchJob:
     """The job of the options that are no set."""
-    groups, bytes_, op = (text or DEFAULTS[name] for name, text in options.items())
+    groups, bytes_, op = (
+        text or DEFAULT_OPTIONS[name] for name, text in options.items()
+    )
     sizes = one_or_two_groups(groups)
     check_processes(sum(sizes))
     kinds = distribution.split(",") if distribution else [None]
@@ -193,7 +199,7 @@ def bench(
         int, typer.Option(metavar="N", help="seed of the order of repetitions")
     ] = 0,
     lab: Hosts = None,
-    rate: Rate = RATE,
+    rate: Rate = DEFAULT_LAB_RATE,
     lab_name: Named = None,
     per_host: Annotated[
         int | None,
@@ -238,8 +244,8 @@ def bench(
 
     The command starts the processes, here or on a lab, or runs under your own mpiexec.
     """
-    if format_ not in FORMATS:
-        raise ValueError(unknown("--format", format_, FORMATS))
+    if format_ not in BENCH_FORMATS:
+        raise ValueError(unknown("--format", format_, BENCH_FORMATS))
     on_lab = lab is not None or lab_name is not None
     default_names = sets.algorithms(set_) if set_ else ("auto",)
     names = (

@@ -85,7 +85,7 @@ COMMANDS = {
         "commands", "lab", "A shaped network of many hosts inside this machine."
     ),
 }
-LAB = {
+LAB_COMMANDS = {
     "up": Entry("lab", "up", "Put up a lab: hosts with shaped links."),
     "run": Entry(
         "lab",
@@ -187,7 +187,7 @@ class CommandGroup(TyperGroup):
 class LabGroup(CommandGroup):
     """The subcommands of `isthmus lab`."""
 
-    table = LAB
+    table = LAB_COMMANDS
     prefix = "lab "
 
 

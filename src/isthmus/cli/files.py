@@ -16,7 +16,7 @@ from typing import Any
 from ..launch.mpiexec import own_rank
 
 #: the kinds in documents; matplotlib could write others too
-PICTURES = (".png", ".svg", ".pdf")
+PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def check_file(path: Path | None, kinds: Sequence[str] = ()) -> None:
@@ -47,7 +47,7 @@ def check_picture(path: Path | None) -> None:
         return
     import matplotlib  # noqa: F401  a missing package is reported before the work
 
-    if path.suffix not in PICTURES:
+    if path.suffix not in PICTURE_SUFFIXES:
         raise ValueError(f"{path}: not a kind of picture; .png, .svg and .pdf are")
     check_file(path)
 

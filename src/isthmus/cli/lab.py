@@ -20,7 +20,7 @@ from ..lab.spaces import everything, inside
 from ..lab.tools import rootless, run as try_command
 from ..spelling import unknown
 from ..units import show_time
-from .options import RATE, Json, Rate
+from .options import DEFAULT_LAB_RATE, Json, Rate
 from .terminal import ended_in_order
 
 #: the exit status after a time limit, as of timeout(1)
@@ -51,7 +51,7 @@ def _check_abilities() -> None:
 
 def up(
     hosts: Annotated[int, typer.Option(metavar="N", min=1, help="number of hosts")] = 8,
-    rate: Rate = RATE,
+    rate: Rate = DEFAULT_LAB_RATE,
     slow: Annotated[
         list[str] | None,
         typer.Option(

@@ -13,7 +13,7 @@ from ..bench.place import place
 from ..bench.report import write
 from .files import check_folder, make_folder
 from .measured import LiveRecord
-from .options import RATE, Launches, Rate, Seconds
+from .options import DEFAULT_LAB_RATE, Launches, Rate, Seconds
 from .terminal import ended_in_order
 
 
@@ -22,7 +22,7 @@ def report(
         Path,
         typer.Option("-o", "--output", metavar="FOLDER", help="folder of the report"),
     ] = Path("results"),
-    rate: Rate = RATE,
+    rate: Rate = DEFAULT_LAB_RATE,
     scale: Annotated[
         float, typer.Option(metavar="X", help="multiply the sizes by this")
     ] = 1.0,

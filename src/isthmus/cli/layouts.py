@@ -9,11 +9,13 @@ import typer
 from ..redistribution.layouts import Layout, Replicate, Shard
 from .options import integers
 
-HELP = "as in blocks:4x2, cyclic:2x3:8x8 (grid, block) or sharded:2x4:S0,R"
+LAYOUT_HELP = "as in blocks:4x2, cyclic:2x3:8x8 (grid, block) or sharded:2x4:S0,R"
 
 Source = Annotated[
     str | None,
-    typer.Option(metavar="LAYOUT", help=f"layout before a redistribution: {HELP}"),
+    typer.Option(
+        metavar="LAYOUT", help=f"layout before a redistribution: {LAYOUT_HELP}"
+    ),
 ]
 Target = Annotated[
     str | None,
@@ -54,7 +56,7 @@ def layout(text: str, shape: list[int], option: str) -> Layout:
     if (kind, len(parts)) == ("sharded", 2):
         placements = [_placement(x, option) for x in parts[1].split(",")]
         return Layout.sharded(shape, _grid(parts[0], option), placements)
-    raise ValueError(f"{option} {text}: must be a layout, {HELP}")
+    raise ValueError(f"{option} {text}: must be a layout, {LAYOUT_HELP}")
 
 
 def _grid(text: str, option: str) -> list[int]:

@@ -12,7 +12,7 @@ from ..launch.mpiexec import own_rank
 from ..units import show_bytes
 
 #: the default rate of a link of a lab
-RATE = "50mbit"
+DEFAULT_LAB_RATE = "50mbit"
 #: processes that a command starts at most: for each processor, and on any machine
 MAX_PROCESSES_PER_PROCESSOR, MAX_PROCESSES_ANYWHERE = 16, 64
 

@@ -22,7 +22,7 @@ from ..units import show_bytes, show_time
 from . import simulate as sim
 from .files import check_file, check_picture, save
 from .options import (
-    RATE,
+    DEFAULT_LAB_RATE,
     Hosts,
     Named,
     Rate,
@@ -112,7 +112,7 @@ def record(
         ),
     ] = None,
     lab: Hosts = None,
-    rate: Rate = RATE,
+    rate: Rate = DEFAULT_LAB_RATE,
     lab_name: Named = None,
     output: Annotated[
         Path | None,

@@ -21,7 +21,7 @@ from ..reproduce import (
 from ..reproduce.unfinished import RESULTS_FILE
 from ..spelling import unknown
 from .files import check_folder, make_folder
-from .options import RATE, Hosts, Named, Rate
+from .options import DEFAULT_LAB_RATE, Hosts, Named, Rate
 from .terminal import ProgressDisplay, ended_in_order
 
 REPORTS_BY_PAPER = {
@@ -41,7 +41,7 @@ def reproduce(
         typer.Option("-o", "--output", metavar="FOLDER", help="folder of the report"),
     ] = None,
     lab: Hosts = None,
-    rate: Rate = RATE,
+    rate: Rate = DEFAULT_LAB_RATE,
     lab_name: Named = None,
 ) -> None:
     """Reproduce a paper's figures and tables.

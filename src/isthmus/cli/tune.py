@@ -32,7 +32,7 @@ from ..choose.tuning import (
 from ..launch.mpiexec import own_rank
 from ..units import show_bytes, show_time
 from .files import check_file, check_picture, save
-from .options import RATE, Named, check_processes
+from .options import DEFAULT_LAB_RATE, Named, check_processes
 from .terminal import ProgressDisplay, ended_in_order
 
 #: fields in bytes; `library` is a factor, all other fields are seconds
@@ -252,7 +252,7 @@ def tune(
     _warn_of_load(console)
     with (
         ended_in_order(),
-        open_place(None, RATE, lab_name) as tuning_place,
+        open_place(None, DEFAULT_LAB_RATE, lab_name) as tuning_place,
         ProgressDisplay(console) as progress,
     ):
         result = _measure(n, seconds, progress, tuning_place.start)

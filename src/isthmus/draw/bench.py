@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from ..units import BINARY, DECIMAL, show_bytes
+from ..units import BINARY_UNITS, DECIMAL_UNITS, show_bytes
 from .palette import FAINT, INK
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def plain(axes: Any) -> None:
 
 def units_of(sizes: Sequence[int]) -> Mapping[str, int]:
     """Powers of 1000 if all sizes are multiples of 1000, else powers of 1024."""
-    return DECIMAL if all(n % 1000 == 0 for n in sizes) else BINARY
+    return DECIMAL_UNITS if all(n % 1000 == 0 for n in sizes) else BINARY_UNITS
 
 
 def _lines(kinds: list[str], dots: Sequence[Dot], title: str) -> Any:

@@ -158,7 +158,7 @@ NODE_AWARE = "node_aware"
 #: the library's algorithm with either gather
 LIBRARY_ALGORITHMS = (LIBRARY_ALGORITHM, "root_gathering_ring")
 #: algorithms that take minutes to simulate among 2048 processes
-TOO_MANY_ROUNDS = ("moving_entry",)
+SLOW_ALGORITHMS = ("moving_entry",)
 
 
 def contenders(setting: Setting, cluster: ClusterShape) -> tuple[str, ...]:
@@ -318,7 +318,7 @@ def table_jobs() -> Iterator[ExchangeJob]:
     flat = (
         a
         for a in algorithms("inter_allgather")
-        if not a.node_memory and a.name not in TOO_MANY_ROUNDS
+        if not a.node_memory and a.name not in SLOW_ALGORITHMS
     )
     for name in [a.name + "+ring" * a.staged for a in flat]:
         for setting in SETTINGS:

@@ -25,7 +25,7 @@ from .moody2011 import (
 
 #: a ratio within a quarter of the paper's agrees with the paper
 AGREEMENT_FACTOR = 1.25
-LABELS = {
+SORT_LABELS = {
     "allgather_group": "AllgatherGroup",
     "allgather_mpi": "AllgatherMPI",
     "gather_scatter": "GatherScatter",
@@ -139,7 +139,7 @@ def sort_ratios(points: Sequence[SplitPoint], small: int, big: int) -> Iterator[
         )
     for name in RADIX_SORTS:
         for n, paper in ((small, 5.5), (big, 3.0)):
-            what = f"reorder, {n} processes: {LABELS[name]} / Bitonic"
+            what = f"reorder, {n} processes: {SORT_LABELS[name]} / Bitonic"
             values = {"figure": 3, "n": n}
             yield _ratio(
                 points, what, f"{paper}", _near(paper), (name,), "bitonic", **values
@@ -162,7 +162,7 @@ def split_ratios(points: Sequence[SplitPoint], big: int) -> Iterator[Ratio]:
                     yield _ratio(
                         points,
                         f"{words}, {big} processes, {groups} groups, {length} "
-                        f"characters: Bitonic / {LABELS[name]}",
+                        f"characters: Bitonic / {SORT_LABELS[name]}",
                         paper,
                         bounds,
                         ("bitonic",),
@@ -198,7 +198,7 @@ def sort_claims(points: Sequence[SplitPoint], small: int, big: int) -> Iterator[
     first = min(SORTS, key=lambda x: curves[x][small])
     yield Claim(
         "serial sorts are best at small scale",
-        f"with {small} processes {LABELS[first]} is the fastest",
+        f"with {small} processes {SORT_LABELS[first]} is the fastest",
         first in SERIAL_SORTS,
     )
     serial = {n: min(curves[x][n] for x in SERIAL_SORTS) for n in sizes}
@@ -214,7 +214,7 @@ def sort_claims(points: Sequence[SplitPoint], small: int, big: int) -> Iterator[
         "Radix scales the best",
         f"from {small} to {big} processes Radix takes {growth['radix']:.1f} times as "
         f"long, on whole words with keys below N {growth['radix_full']:.1f} times, "
-        f"Bitonic {growth['bitonic']:.1f} times; {LABELS[least]} grows least",
+        f"Bitonic {growth['bitonic']:.1f} times; {SORT_LABELS[least]} grows least",
         growth["radix"] < min(growth[x] for x in SORTS if x not in RADIX_SORTS),
     )
     better = {x: [n for n in sizes if bitonic[n] < curves[x][n]] for x in RADIX_SORTS}
@@ -242,7 +242,8 @@ def sierra_claims(points: Sequence[SplitPoint]) -> Iterator[Claim]:
     )
     yield Claim(
         "Sierra: serial sorts at small scale, Bitonic at large scale",
-        f"{LABELS[first]} with {sizes[0]} processes, {LABELS[last]} with {sizes[-1]}",
+        f"{SORT_LABELS[first]} with {sizes[0]} processes, "
+        f"{SORT_LABELS[last]} with {sizes[-1]}",
         first in SERIAL_SORTS and last == "bitonic",
     )
     yield Claim(
@@ -278,7 +279,7 @@ def length_claim(points: Sequence[SplitPoint], big: int) -> Claim:
     return Claim(
         "longer colours slow Bitonic, and hardly Hash",
         f"with few groups, {long} characters instead of {short} change the time by "
-        + ", ".join(f"{slower[x]:+.1f} % ({LABELS[x]})" for x in SPLITS),
+        + ", ".join(f"{slower[x]:+.1f} % ({SORT_LABELS[x]})" for x in SPLITS),
         abs(slower["hash"]) < slower["bitonic"],
     )
 

@@ -16,7 +16,7 @@ from .moody2011 import (
     PeakMemory,
     SplitPoint,
 )
-from .moody2011_claims import LABELS, as_assumed, pick
+from .moody2011_claims import SORT_LABELS, as_assumed, pick
 from .output import legend, panels
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _curve(
     colour, marker = SPLIT_STYLES[name]
     xs, ys = zip(*sorted(curve_points), strict=True)
     style = "--" if suffix else "-"
-    label = LABELS[name] + suffix
+    label = SORT_LABELS[name] + suffix
     ax.plot(xs, ys, color=colour, marker=marker, linestyle=style, label=label)
 
 

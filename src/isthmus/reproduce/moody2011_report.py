@@ -24,7 +24,7 @@ from .moody2011 import (
     points,
     varied_jobs,
 )
-from .moody2011_claims import LABELS, Claim, Ratio, as_assumed, claims, ratios
+from .moody2011_claims import SORT_LABELS, Claim, Ratio, as_assumed, claims, ratios
 from .output import (
     Progress,
     Task,
@@ -71,11 +71,16 @@ def simulate(
 
 def _order(p: SplitPoint) -> tuple[object, ...]:
     place = p.machine, p.startup, p.bins, p.n, p.figure, p.groups, p.length, -p.bits
-    return *place, list(LABELS).index(p.algorithm)
+    return *place, list(SORT_LABELS).index(p.algorithm)
 
 
 def _weighed_order(m: PeakMemory) -> tuple[object, ...]:
-    return m.groups > 0, m.groups > FEW_GROUPS, list(LABELS).index(m.algorithm), m.n
+    return (
+        m.groups > 0,
+        m.groups > FEW_GROUPS,
+        list(SORT_LABELS).index(m.algorithm),
+        m.n,
+    )
 
 
 def spaced(number: float) -> str:
@@ -121,7 +126,7 @@ def _counts(points: Sequence[SplitPoint]) -> str:
         (*head, "ms: messages", "ms: local work"),
         (
             (
-                *(_split_words(p), LABELS[p.algorithm], str(p.rounds)),
+                *(_split_words(p), SORT_LABELS[p.algorithm], str(p.rounds)),
                 *map(spaced, (p.messages, p.bytes, p.busiest)),
                 *(f"{1e3 * x:.3g}" for x in (p.network, p.work)),
             )
@@ -143,7 +148,11 @@ def _memory(weighed: Sequence[PeakMemory]) -> str:
         "ll" + "r" * len(sizes),
         ("what", "algorithm", *(f"{n} processes" for n in sizes)),
         (
-            (kind, LABELS[name], *(spaced(row[n]) if n in row else "" for n in sizes))
+            (
+                kind,
+                SORT_LABELS[name],
+                *(spaced(row[n]) if n in row else "" for n in sizes),
+            )
             for (kind, name), row in sorted(peaks.items(), key=lambda x: x[0][0])
         ),
     )
@@ -156,7 +165,7 @@ def _million(points: Sequence[SplitPoint]) -> str:
         (*head, "ms in the model", "simulated in", "memory"),
         (
             (
-                *(_split_words(p), LABELS[p.algorithm], str(p.rounds)),
+                *(_split_words(p), SORT_LABELS[p.algorithm], str(p.rounds)),
                 *map(spaced, (p.messages, p.busiest)),
                 *(f"{1e3 * p.seconds:.3g}", f"{p.took:.0f} s"),
                 f"{p.resident / 2**30:.2f} GiB",

@@ -14,10 +14,19 @@ PAPER_PROCESSES = 8
 #: bytes of the vector, or of the blocks of a group together: the axis of figures 4, 5
 VECTOR_BYTES = tuple(1 << k for k in (13, 15, 17, 19, 21))
 #: the paper's switch, 100 Mbit/s; the start-up time is assumed
-SWITCH = AlphaBeta(100e-6, 80e-9)
+PAPER_SWITCH = AlphaBeta(100e-6, 80e-9)
 #: microseconds of each process in the paper's table 1, and the mean inside one group
-TABLE1 = (1445076, 1435866, 1439482, 1416597, 1471134, 1439796, 1443290, 1391354)
-TABLE1_INSIDE = 1803691
+TABLE1_MICROSECONDS = (
+    1445076,
+    1435866,
+    1439482,
+    1416597,
+    1471134,
+    1439796,
+    1443290,
+    1391354,
+)
+TABLE1_INSIDE_MICROSECONDS = 1803691
 
 
 @dataclass(frozen=True)
@@ -131,7 +140,7 @@ def simulated(nbytes: int = VECTOR_BYTES[-1]) -> tuple[ProcessTimes, ProcessTime
             label,
             nbytes,
             "leader",
-            tuple(exchange.simulate(SWITCH).finish.tolist()),
+            tuple(exchange.simulate(PAPER_SWITCH).finish.tolist()),
         )
         for label, exchange in zip(SIMULATED_LABELS, (inside, between), strict=True)
     )

@@ -9,8 +9,8 @@ from . import silva1999_figures as figures
 from .output import save, table, text, write_csv, write_report
 from .silva1999 import (
     PAPER_PROCESSES,
-    TABLE1,
-    TABLE1_INSIDE,
+    TABLE1_INSIDE_MICROSECONDS,
+    TABLE1_MICROSECONDS,
     ProcessTimes,
     patterns,
     simulated,
@@ -25,8 +25,8 @@ def _largest(process_times: Sequence[ProcessTimes], operation: str) -> str:
     """A table of the times of each process, and the mean, at the largest size."""
     rows: list[Sequence[str]] = []
     if operation == "reduce_scatter":
-        rows += [_row("the paper, between", [1e-6 * x for x in TABLE1])]
-        mean = f"{1e-3 * TABLE1_INSIDE:.1f}"
+        rows += [_row("the paper, between", [1e-6 * x for x in TABLE1_MICROSECONDS])]
+        mean = f"{1e-3 * TABLE1_INSIDE_MICROSECONDS:.1f}"
         rows += [("the paper, inside", *[""] * PAPER_PROCESSES, mean)]
         rows += [_row(x.label, x.seconds) for x in simulated()]
     operation_times = [x for x in process_times if x.operation == operation]
@@ -39,7 +39,9 @@ def _largest(process_times: Sequence[ProcessTimes], operation: str) -> str:
 def _compared(process_times: Sequence[ProcessTimes]) -> str:
     """A table of times between two groups, as multiples of times inside a group."""
     inside, between = simulated()
-    paper = sum(TABLE1) / len(TABLE1) / TABLE1_INSIDE
+    paper = (
+        sum(TABLE1_MICROSECONDS) / len(TABLE1_MICROSECONDS) / TABLE1_INSIDE_MICROSECONDS
+    )
     rows = [
         ("the paper", f"{paper:.2f}"),
         ("its algorithms, simulated", f"{between.mean / inside.mean:.2f}"),

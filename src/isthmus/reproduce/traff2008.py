@@ -23,11 +23,11 @@ from ..cost.machines import load
 from ..cost.messages import steps
 from ..cost.placement import placed
 from ..cost.timeline import Timeline
-from ..distributions import SIX, counts
+from ..distributions import PAPER_DISTRIBUTIONS, counts
 from ..schedules.schedule import Model, Schedule
 
 #: the ways of an allgather, as figures and tables name them
-RING, FIXED, BEST, CIRCULANT, BOUND = (
+LINEAR_RING, FIXED_BLOCKS, BEST_BLOCKS, CIRCULANT_WAY, CIRCULANT_BOUND = (
     "linear ring",
     "blocked ring, fixed B",
     "blocked ring, best B",
@@ -111,11 +111,13 @@ NODE_SYSTEMS = SX8_NODES, LINUX_PAIRS, LINUX_NODES, GIGABIT
 #: systems whose ranks are also dealt out in turn: a few seconds to simulate
 DEALT_SYSTEMS = LINUX_PAIRS, LINUX_NODES
 #: a machine of today, for a goal of our own
-TODAY = System("2 µs, 12 GB/s", 1024, AlphaBeta(2e-6, 1 / 12e9), 32 << 10, (1 << 24,))
+SYSTEM_OF_TODAY = System(
+    "2 µs, 12 GB/s", 1024, AlphaBeta(2e-6, 1 / 12e9), 32 << 10, (1 << 24,)
+)
 #: the total size for the effect of B and of p, and for the load balance
 STUDIED_BYTES = 96 << 17
 #: the Linux cluster with other numbers of processes, for the plot over p
-OVER_P = tuple(
+LINUX_OVER_P = tuple(
     replace(LINUX, name=f"Linux, {p} of 96", p=p, totals=(STUDIED_BYTES,))
     for p in (6, 12, 24, 48)
 )
@@ -171,11 +173,11 @@ def chosen(system: System, distribution: str, m: int, way: str) -> GatherJob:
     """A job with the size that its way calls for."""
     block_bytes = np.array(counts(distribution, system.p, m))
     sizes: dict[str, Callable[[], int]] = {
-        RING: lambda: 0,
-        FIXED: lambda: system.size,
-        BEST: lambda: best(block_bytes, 1, system.startup),
+        LINEAR_RING: lambda: 0,
+        FIXED_BLOCKS: lambda: system.size,
+        BEST_BLOCKS: lambda: best(block_bytes, 1, system.startup),
         NODE_RING: lambda: best(block_bytes, 1, system.startup),
-        CIRCULANT: lambda: best_n(block_bytes, system.startup),
+        CIRCULANT_WAY: lambda: best_n(block_bytes, system.startup),
     }
     size = sizes.get(way, lambda: parts(system.p, m, system.startup))
     return GatherJob(system, distribution, m, way, size())
@@ -183,7 +185,7 @@ def chosen(system: System, distribution: str, m: int, way: str) -> GatherJob:
 
 def problem(job: GatherJob) -> Schedule:
     """The schedule of a job, for all processes."""
-    names = {RING: "ring", CIRCULANT: f"circulant(n={job.size})"}
+    names = {LINEAR_RING: "ring", CIRCULANT_WAY: f"circulant(n={job.size})"}
     if job.way == NODE_RING:
         names[NODE_RING] = f"node_ring(size={job.size})"
     name = names.get(job.way, f"blocked_ring(size={job.size})")
@@ -201,7 +203,7 @@ def bound(job: GatherJob) -> tuple[int, float]:
 
 def point(job: GatherJob) -> GatherPoint:
     """The point of a job: simulated, or its bound."""
-    if job.way == BOUND:
+    if job.way == CIRCULANT_BOUND:
         rounds, seconds = bound(job)
     else:
         gather = problem(job)
@@ -230,9 +232,9 @@ def work(job: GatherJob) -> float:
     a circulant schedule has messages of pieces from each.
     """
     p = job.system.p
-    if job.way == BOUND:
+    if job.way == CIRCULANT_BOUND:
         return 0.0
-    if job.way == CIRCULANT:
+    if job.way == CIRCULANT_WAY:
         return (job.size + log2(p)) * (1 + p / 25)
     pieces = sum(-(-k // job.size) for k in job.counts) if job.size else 0
     return max(pieces, p) * (1 + p / 1500)
@@ -240,16 +242,22 @@ def work(job: GatherJob) -> float:
 
 def ways(system: System) -> tuple[str, ...]:
     """The ways in a figure of a system."""
-    return RING, FIXED, BEST, BOUND if system.p > MAX_CIRCULANT_PROCESSES else CIRCULANT
+    return (
+        LINEAR_RING,
+        FIXED_BLOCKS,
+        BEST_BLOCKS,
+        CIRCULANT_BOUND if system.p > MAX_CIRCULANT_PROCESSES else CIRCULANT_WAY,
+    )
 
 
 def time_jobs() -> Iterator[GatherJob]:
     """Time against total size on every system, the slowest first."""
     for system in sorted(
-        (*SYSTEMS, SICORTEX, *NODE_SYSTEMS, *OVER_P, TODAY), key=lambda s: -s.p
+        (*SYSTEMS, SICORTEX, *NODE_SYSTEMS, *LINUX_OVER_P, SYSTEM_OF_TODAY),
+        key=lambda s: -s.p,
     ):
         for m in reversed(system.totals):
-            for distribution in SIX:
+            for distribution in PAPER_DISTRIBUTIONS:
                 for way in reversed(ways(system)):
                     yield chosen(system, distribution, m, way)
 
@@ -258,8 +266,8 @@ def dealt_jobs() -> Iterator[GatherJob]:
     """The rings on ranks whose neighbours are on other nodes, and the ring that goes
     from node to node."""
     for system in DEALT_SYSTEMS:
-        for distribution in SIX:
-            for way in (RING, BEST, NODE_RING):
+        for distribution in PAPER_DISTRIBUTIONS:
+            for way in (LINEAR_RING, BEST_BLOCKS, NODE_RING):
                 job = chosen(system, distribution, system.totals[-1], way)
                 yield replace(job, dealt=True)
 
@@ -280,7 +288,7 @@ def rules(distribution: str) -> dict[str, int | None]:
 
 def size_jobs() -> Iterator[GatherJob]:
     """Time against block size, and at the sizes that rules choose."""
-    for distribution in SIX:
+    for distribution in PAPER_DISTRIBUTIONS:
         largest = max(counts(distribution, LINUX.p, STUDIED_BYTES))
         for k in range(10, 25):
             if 1 << k < 2 * largest:
@@ -321,5 +329,5 @@ def same_messages(a: Schedule, b: Schedule) -> bool:
 
 def is_the_ring(system: System, m: int) -> bool:
     """Whether the blocked ring is the linear ring for equal blocks."""
-    jobs = (chosen(system, "regular", m, way) for way in (RING, BEST))
+    jobs = (chosen(system, "regular", m, way) for way in (LINEAR_RING, BEST_BLOCKS))
     return same_messages(*map(problem, jobs))

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cost.timeline import Timeline
-from ..distributions import SIX
+from ..distributions import PAPER_DISTRIBUTIONS
 from ..draw.gantt_rows import busy
 from ..draw.palette import IDLE_COLOUR, SEND_COLOUR
 from ..units import show_bytes, show_time
 from .output import legend, panels
 from .traff2008 import (
-    BEST,
-    BOUND,
-    CIRCULANT,
-    FIXED,
+    BEST_BLOCKS,
+    CIRCULANT_BOUND,
+    CIRCULANT_WAY,
+    FIXED_BLOCKS,
+    LINEAR_RING,
     LINUX,
-    OVER_P,
-    RING,
+    LINUX_OVER_P,
     STUDIED_BYTES,
     GatherPoint,
     System,
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 #: colour, marker, line and width of each way; the colours survive colour blindness
 GATHER_STYLES: dict[str, tuple[str, str, str, float]] = {
-    RING: ("#777777", "s", "-", 3.0),
-    FIXED: ("#E69F00", "^", "-", 1.6),
-    BEST: ("#0072B2", "o", "-", 1.6),
-    CIRCULANT: ("#009E73", "D", "--", 1.3),
-    BOUND: ("#009E73", "", ":", 1.6),
+    LINEAR_RING: ("#777777", "s", "-", 3.0),
+    FIXED_BLOCKS: ("#E69F00", "^", "-", 1.6),
+    BEST_BLOCKS: ("#0072B2", "o", "-", 1.6),
+    CIRCULANT_WAY: ("#009E73", "D", "--", 1.3),
+    CIRCULANT_BOUND: ("#009E73", "", ":", 1.6),
 }
 #: colour and marker of the choice of each rule
 RULE_MARKS: dict[str, tuple[str, str]] = {
@@ -63,7 +63,7 @@ def _panels(title: str, height: float) -> tuple[Figure, list[Axes]]:
     """Six panels, one for each distribution, on the same axes."""
     figure, grid = panels((10, height), 2, 3, sharex=True, sharey=True)
     figure.suptitle(title, fontsize=11)
-    for ax, name in zip(grid.flat, SIX, strict=True):
+    for ax, name in zip(grid.flat, PAPER_DISTRIBUTIONS, strict=True):
         ax.set_title(name, fontsize=10)
         ax.grid(True, linewidth=0.4, alpha=0.5)
         ax.tick_params(labelsize=8)
@@ -99,7 +99,7 @@ def times(points: Sequence[GatherPoint], system: System) -> Figure:
     )
     figure, axes = _panels(title, 6.2)
     m = np.array(system.totals)
-    for ax, distribution in zip(axes, SIX, strict=True):
+    for ax, distribution in zip(axes, PAPER_DISTRIBUTIONS, strict=True):
         for way in ways(system):
             _curve(ax, points, (system.name, distribution, way))
         ax.plot(
@@ -124,7 +124,7 @@ def _curve(ax: Axes, points: Sequence[GatherPoint], key: tuple[str, str, str]) -
 
 def _style(way: str) -> dict[str, Any]:
     colour, marker, line, width = GATHER_STYLES[way]
-    size = 7 if way == RING else 4
+    size = 7 if way == LINEAR_RING else 4
     style = {"color": colour, "marker": marker, "linestyle": line}
     return style | {"linewidth": width, "markersize": size}
 
@@ -135,9 +135,9 @@ def over_p(points: Sequence[GatherPoint]) -> Figure:
         f"{LINUX.name}, m = {show_bytes(STUDIED_BYTES)}, B = {show_bytes(LINUX.size)}"
     )
     figure, axes = _panels(title, 6.2)
-    names = {LINUX.name, *(system.name for system in OVER_P)}
+    names = {LINUX.name, *(system.name for system in LINUX_OVER_P)}
     linux_points = [p for p in points if p.system in names and p.m == STUDIED_BYTES]
-    for ax, distribution in zip(axes, SIX, strict=True):
+    for ax, distribution in zip(axes, PAPER_DISTRIBUTIONS, strict=True):
         for way in ways(LINUX):
             curve_points = sorted(
                 (p.processes, 1e3 * p.seconds)
@@ -163,7 +163,7 @@ def sizes(
         "blocked ring with pieces of B bytes"
     )
     figure, axes = _panels(title, 6.6)
-    for ax, distribution in zip(axes, SIX, strict=True):
+    for ax, distribution in zip(axes, PAPER_DISTRIBUTIONS, strict=True):
         multiple_of_size = {
             p.size: p.multiple for p in points if p.distribution == distribution
         }

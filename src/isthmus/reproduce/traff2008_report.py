@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..distributions import SIX
+from ..distributions import PAPER_DISTRIBUTIONS
 from ..units import show_bytes, show_time
 from . import traff2008_figures as figures
 from .output import (
@@ -20,18 +20,18 @@ from .output import (
 )
 from .traff2008 import (
     BALANCE_DISTRIBUTIONS,
-    BEST,
-    BOUND,
-    CIRCULANT,
+    BEST_BLOCKS,
+    CIRCULANT_BOUND,
+    CIRCULANT_WAY,
     DEALT_SYSTEMS,
-    FIXED,
+    FIXED_BLOCKS,
     GIGABIT,
+    LINEAR_RING,
     NODE_RING,
     NODE_SYSTEMS,
-    RING,
     SICORTEX,
+    SYSTEM_OF_TODAY,
     SYSTEMS,
-    TODAY,
     GatherPoint,
     System,
     balance,
@@ -47,7 +47,14 @@ from .traff2008 import (
 from .unfinished import Unfinished
 
 #: the ways of the time figures; the other points are of the block size figure
-TIME_WAYS = RING, FIXED, BEST, CIRCULANT, BOUND, NODE_RING
+TIME_WAYS = (
+    LINEAR_RING,
+    FIXED_BLOCKS,
+    BEST_BLOCKS,
+    CIRCULANT_WAY,
+    CIRCULANT_BOUND,
+    NODE_RING,
+)
 #: the multiple of the limit within which the better of two ways should be, today
 GOAL_MULTIPLE = 1.35
 
@@ -64,7 +71,13 @@ def simulate(
     )
     return sorted(
         gather_points,
-        key=lambda p: (p.system, p.m, SIX.index(p.distribution), p.way, p.size),
+        key=lambda p: (
+            p.system,
+            p.m,
+            PAPER_DISTRIBUTIONS.index(p.distribution),
+            p.way,
+            p.size,
+        ),
     )
 
 
@@ -90,11 +103,12 @@ def _multiples_of(points: Sequence[GatherPoint], system: System) -> str:
 
     def row(name: str) -> Sequence[str]:
         ring, fixed, best, last = (
-            largest[name, way] for way in (RING, FIXED, BEST, circulant)
+            largest[name, way]
+            for way in (LINEAR_RING, FIXED_BLOCKS, BEST_BLOCKS, circulant)
         )
         gains = (f"{ring.seconds / x.seconds:.1f}" for x in (fixed, best))
         values = f"{ring.multiple:.2f}", f"{fixed.multiple:.2f}", next(gains)
-        bound = "≤ " * (circulant == BOUND)
+        bound = "≤ " * (circulant == CIRCULANT_BOUND)
         return name, *values, _cell(best), next(gains), f"{bound}{last.multiple:.2f}"
 
     fixed = f"blocked ring, B = {show_bytes(system.size)}", "gain"
@@ -102,7 +116,7 @@ def _multiples_of(points: Sequence[GatherPoint], system: System) -> str:
     head = "distribution", "linear ring", *fixed, *best, "circulant"
     m = show_bytes(system.totals[-1])
     title = f"**{system.name}**, {system.p} processes, m = {m}"
-    return f"{title}\n\n{table('lrrrrrr', head, map(row, SIX))}\n"
+    return f"{title}\n\n{table('lrrrrrr', head, map(row, PAPER_DISTRIBUTIONS))}\n"
 
 
 def _dealt(points: Sequence[GatherPoint]) -> str:
@@ -114,12 +128,12 @@ def _dealt(points: Sequence[GatherPoint]) -> str:
             for p in points
             if (p.system, p.distribution) == (f"{system.name}, dealt out", name)
         }
-        times = [multiple_of[way] for way in (RING, BEST, NODE_RING)]
+        times = [multiple_of[way] for way in (LINEAR_RING, BEST_BLOCKS, NODE_RING)]
         gain = f"{min(times[:2]) / times[2]:.1f}"
         return system.name, name, *(f"{t:.2f}" for t in times), gain
 
-    head = "system", "distribution", RING, BEST, NODE_RING, "gain"
-    rows = (row(s, name) for s in DEALT_SYSTEMS for name in SIX)
+    head = "system", "distribution", LINEAR_RING, BEST_BLOCKS, NODE_RING, "gain"
+    rows = (row(s, name) for s in DEALT_SYSTEMS for name in PAPER_DISTRIBUTIONS)
     return table("llrrrr", head, rows)
 
 
@@ -131,11 +145,11 @@ def _spread(points: Sequence[GatherPoint]) -> str:
         largest = _at_largest(points, system)
         yield f"{system.name}, p = {system.p}"
         for way in ways(system):
-            times = [largest[name, way].seconds for name in SIX]
-            yield "–" if way == BOUND else f"{max(times) / times[0]:.2f}"
+            times = [largest[name, way].seconds for name in PAPER_DISTRIBUTIONS]
+            yield "–" if way == CIRCULANT_BOUND else f"{max(times) / times[0]:.2f}"
 
-    head = "system", RING, FIXED, BEST, CIRCULANT
-    systems = (*SYSTEMS, SICORTEX, *NODE_SYSTEMS, TODAY)
+    head = "system", LINEAR_RING, FIXED_BLOCKS, BEST_BLOCKS, CIRCULANT_WAY
+    systems = (*SYSTEMS, SICORTEX, *NODE_SYSTEMS, SYSTEM_OF_TODAY)
     return table("lrrrr", head, (list(row(s)) for s in systems))
 
 
@@ -152,7 +166,7 @@ def _assumed() -> str:
 
 def _rules(sizes: Sequence[GatherPoint]) -> str:
     """A table of the block size and time of each rule, and the least of all sizes."""
-    names = list(rules(SIX[0]))
+    names = list(rules(PAPER_DISTRIBUTIONS[0]))
 
     def row(distribution: str) -> Sequence[str]:
         mine = [p for p in sizes if p.distribution == distribution]
@@ -161,7 +175,7 @@ def _rules(sizes: Sequence[GatherPoint]) -> str:
         return distribution, *(_cell(by_rule.get(x)) for x in names), _cell(least)
 
     head = "distribution", *names, "least of all tried"
-    return table("l" + "r" * (len(names) + 1), head, map(row, SIX))
+    return table("l" + "r" * (len(names) + 1), head, map(row, PAPER_DISTRIBUTIONS))
 
 
 def _cell(p: GatherPoint | None) -> str:
@@ -170,13 +184,14 @@ def _cell(p: GatherPoint | None) -> str:
 
 def _verdict(points: Sequence[GatherPoint]) -> str:
     """A paragraph that says whether the goal for a machine of today is met."""
-    largest = _at_largest(points, TODAY)
+    largest = _at_largest(points, SYSTEM_OF_TODAY)
     worst = max(
-        min(largest[name, way].multiple for way in (BEST, CIRCULANT)) for name in SIX
+        min(largest[name, way].multiple for way in (BEST_BLOCKS, CIRCULANT_WAY))
+        for name in PAPER_DISTRIBUTIONS
     )
     verdict = "met" if worst <= GOAL_MULTIPLE else "missed"
-    m = TODAY.totals[-1]
-    sameness = "the same" if is_the_ring(TODAY, m) else "not the same"
+    m = SYSTEM_OF_TODAY.totals[-1]
+    sameness = "the same" if is_the_ring(SYSTEM_OF_TODAY, m) else "not the same"
     return (
         f"The goal, {GOAL_MULTIPLE} βm for every distribution by the better of blocked "
         f"ring and circulant, is {verdict}: the worst is {worst:.2f}. For the regular "
@@ -193,10 +208,13 @@ def write(folder: Path, gather_points: Sequence[GatherPoint]) -> Path:
     write_csv(folder / "sizes.csv", sizes)
     for number, system in enumerate(SYSTEMS, 1):
         save(figures.times(points, system), folder, f"figure{number}")
-    sizes_of_rules = {name: rules(name) for name in SIX}
+    sizes_of_rules = {name: rules(name) for name in PAPER_DISTRIBUTIONS}
     save(figures.sizes(sizes, sizes_of_rules), folder, "figure4")
     for number, name in enumerate(BALANCE_DISTRIBUTIONS, 5):
-        lines = {RING: balance(name, RING), "blocked ring": balance(name, FIXED)}
+        lines = {
+            LINEAR_RING: balance(name, LINEAR_RING),
+            "blocked ring": balance(name, FIXED_BLOCKS),
+        }
         save(figures.balance(lines, name), folder, f"figure{number}")
     for number, system in enumerate(NODE_SYSTEMS[:2], 7):
         save(figures.times(points, system), folder, f"figure{number}")
@@ -206,7 +224,7 @@ def write(folder: Path, gather_points: Sequence[GatherPoint]) -> Path:
         multiples=_multiples(points, [*SYSTEMS, SICORTEX]),
         nodes=_multiples(points, NODE_SYSTEMS),
         dealt=_dealt(points),
-        today=_multiples(points, [TODAY]),
+        today=_multiples(points, [SYSTEM_OF_TODAY]),
         verdict=_verdict(points),
         rules=_rules(sizes),
         spread=_spread(points),
