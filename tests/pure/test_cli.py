@@ -224,6 +224,8 @@ def test_draw_shows_redistributions(cli, tmp_path):
         path = tmp_path / "x.svg"
         status, _, _ = cli("draw", "redistribution", *line.split(), "-o", str(path))
         assert status == 0 and path.stat().st_size > 1000
+        if "--gantt" in line:
+            assert "redistribution between two groups" in path.read_text()
         path.unlink()
 
 

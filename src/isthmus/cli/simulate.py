@@ -13,7 +13,7 @@ from ..choose.tuning import is_tuning, read
 from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
 from ..predict.tuned import Tuned
-from ..schedules.names import described
+from ..schedules.names import WHERE, mpi_name, number_of_groups
 from ..schedules.schedule import Model, Schedule
 from ..units import show_bytes
 from .options import integers
@@ -108,11 +108,15 @@ def machine(name: str | None) -> Model:
 
 def title(schedule: Schedule, machine: str | None) -> str:
     """The title of a picture: collective, groups, blocks, machine."""
-    ranks = " + ".join(map(str, groups(schedule)))
+    sizes = groups(schedule)
+    ranks = " + ".join(map(str, sizes))
+    # a redistribution has one name, whether inside one group or between two
+    where = WHERE[max(number_of_groups(schedule.collective), min(len(sizes), 3))]
     machine_words = (
         f"on {Path(machine).stem}" if machine else f"on {DEFAULT_MACHINE_WORDS}"
     )
-    head = f"{described(schedule.collective)}, {schedule.algorithm}: {ranks} ranks"
+    collective = f"{mpi_name(schedule.collective)} {where}"
+    head = f"{collective}, {schedule.algorithm}: {ranks} ranks"
     subject = ", ".join(filter(None, (head, blocks(schedule))))
     whole_title = f"{subject}; {machine_words}"
     return (
