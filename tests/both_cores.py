@@ -1,10 +1,10 @@
-"""Runs tests on two cores, some files at a time.
+"""Run tests on two cores, several parts at a time.
 
 python tests/both_cores.py pure [arguments of pytest]
 python tests/both_cores.py mpi [arguments of pytest]
 
-Of those that need no MPI, three parts run at a time; of the others, those that start
-programs of their own beside those that share launches. Each part is a process.
+Of the tests without MPI, three parts run at a time. MPI tests that share launches run
+beside tests that start programs of their own. Each part is a process.
 """
 
 from __future__ import annotations
@@ -15,47 +15,49 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-#: so many parts at a time: one more than there are cores, as some wait for what they
-#: started
-AT_ONCE = 3
-#: files that take longest come first, each alone, so that all cores end together
-FIRST = ("launcher", "predict", "explore")
-#: the other files come in so many parts
+#: parts at a time: one more than cores, because some parts wait for programs
+PARTS_AT_ONCE = 3
+#: the files that take longest come first, each alone, so that all cores end together
+LONGEST_FILES = ("launcher", "predict", "explore")
+#: the number of parts of all further files
 PARTS = 5
-#: what pytest returns if it found no test
-NONE = 5
+#: the status of pytest without any test
+NO_TESTS_STATUS = 5
 
 
 def pure() -> list[list[str]]:
-    """All files, those that run in one process together."""
+    """The files of each part of the tests without MPI."""
     folder = TESTS / "pure"
-    first = [str(folder / f"test_{name}.py") for name in FIRST]
+    first = [str(folder / f"test_{name}.py") for name in LONGEST_FILES]
     others = sorted({*map(str, folder.glob("test_*.py"))} - {*first})
     return [*([file] for file in first), *(others[i::PARTS] for i in range(PARTS))]
 
 
 def mpi() -> list[list[str]]:
-    """Launches of many tests, which take longest; the others wait for most of their
-    time."""
+    """The arguments of both parts of the MPI tests: launches, and all further tests.
+
+    The two run at once, since the second part mostly waits.
+    """
     folder = str(TESTS / "mpi")
     return [[folder, "-m", "mpi", "--turns"], [folder, "-m", "not mpi"]]
 
 
-def main(of: str, arguments: list[str]) -> int:
-    """Run all parts, and show them one after the other; the worst status."""
+def main(kind: str, arguments: list[str]) -> int:
+    """Run all parts, show their output in sequence, and return the worst status."""
     pytest = [sys.executable, "-m", "pytest", *arguments]
 
     def run(part: list[str], shown: bool) -> subprocess.CompletedProcess[bytes]:
         out = None if shown else subprocess.PIPE
         return subprocess.run([*pytest, *part], stdout=out, stderr=subprocess.STDOUT)
 
-    parts, found = {"pure": pure, "mpi": mpi}[of](), []
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    parts, statuses = {"pure": pure, "mpi": mpi}[kind](), []
+    with ThreadPoolExecutor(PARTS_AT_ONCE) as pool:
         for done in pool.map(run, parts, [True, *[False] * len(parts)]):
             sys.stdout.buffer.write(done.stdout or b"")
             sys.stdout.flush()
-            found.append(done.returncode)
-    return max((status for status in found if status != NONE), default=NONE)
+            statuses.append(done.returncode)
+    with_tests = (status for status in statuses if status != NO_TESTS_STATUS)
+    return max(with_tests, default=NO_TESTS_STATUS)
 
 
 if __name__ == "__main__":

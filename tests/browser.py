@@ -4,7 +4,7 @@
         page = browser.open(path, "step=2")
         page.run("document.title")
 
-What a page throws or writes to its console as an error is in `page.errors`.
+Exceptions of a page, and errors on its console, are in `page.errors`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: of the browsers that know the protocol, the names they are installed under
+#: the names of installed browsers with the protocol
 NAMES = (
     "chromium",
     "chromium-browser",
@@ -29,43 +29,43 @@ NAMES = (
     "google-chrome-stable",
     "chrome",
 )
-#: seconds that a browser may take for one answer
-PATIENCE = 30.0
+#: seconds that a browser may take for an answer
+MAX_ANSWER_SECONDS = 30.0
 
 
 def find() -> str | None:
-    """The browser that there is: $CHROME, or one on the path."""
+    """The installed browser: $CHROME, or the first on the path."""
     named = os.environ.get("CHROME")
-    found = filter(None, (shutil.which(name) for name in (named, *NAMES) if name))
-    return next(found, None)
+    paths = filter(None, (shutil.which(name) for name in (named, *NAMES) if name))
+    return next(paths, None)
 
 
 class Page:
-    """A page that is open."""
+    """An open page of the browser."""
 
     def __init__(self, browser: Browser, session: str) -> None:
         self.browser, self.session = browser, session
         self.errors: list[str] = []
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """One call of the protocol."""
+        """The answer to a call of the protocol."""
         return self.browser.ask(method, self.session, **params)
 
     def run(self, script: str) -> Any:
         """The value of an expression, awaited."""
-        found = self.ask(
+        answer = self.ask(
             "Runtime.evaluate",
             expression=script,
             awaitPromise=True,
             returnByValue=True,
         )
-        if "exceptionDetails" in found:
-            raise AssertionError(f"{script}: {found['exceptionDetails']}")
-        return found["result"].get("value")
+        if "exceptionDetails" in answer:
+            raise AssertionError(f"{script}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
 
     def wait(self, script: str) -> None:
         """Wait until an expression is true."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + MAX_ANSWER_SECONDS
         while not self.run(script):
             if time.monotonic() > end:
                 raise AssertionError(f"never true: {script}; errors: {self.errors}")
@@ -78,7 +78,7 @@ class Page:
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, **text)
 
     def middle(self, selector: str) -> dict[str, Any]:
-        """Where the middle of an element is, brought into view."""
+        """The middle of an element, scrolled into view."""
         box = self.run(
             f"(x => {{ x.scrollIntoView({{block: 'center'}}); "
             "const b = x.getBoundingClientRect(); "
@@ -99,7 +99,7 @@ class Page:
             self.ask("Input.dispatchMouseEvent", type=kind, **at)
 
     def media(self, **features: str) -> None:
-        """What the user prefers, such as prefers_color_scheme="dark"."""
+        """Set preferences of the user, such as prefers_color_scheme="dark"."""
         named = [
             {"name": name.replace("_", "-"), "value": value}
             for name, value in features.items()
@@ -107,7 +107,7 @@ class Page:
         self.ask("Emulation.setEmulatedMedia", features=named)
 
     def size(self, width: int, height: int) -> None:
-        """The size of the window."""
+        """Set the size of the window."""
         self.ask(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -117,9 +117,9 @@ class Page:
         )
 
     def picture(self, path: Path) -> None:
-        """What the window shows, as a .png file."""
-        found = self.ask("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(found["data"]))
+        """Write a picture of the window into a .png file."""
+        answer = self.ask("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(answer["data"]))
 
     def close(self) -> None:
         """Close the page."""
@@ -130,14 +130,14 @@ class Browser:
     """A browser, from its start to its end."""
 
     def __enter__(self) -> Browser:
-        found = find()
-        assert found is not None
+        program = find()
+        assert program is not None
         self.home = tempfile.mkdtemp(prefix="isthmus-browser-")
         theirs_in, self.out = os.pipe()
         self.into, theirs_out = os.pipe()
 
         def number() -> None:
-            """The browser knows the pipes by the numbers 3 and 4."""
+            """Give the pipes the numbers 3 and 4, which the browser expects."""
             high = [fcntl.fcntl(x, fcntl.F_DUPFD, 10) for x in (theirs_in, theirs_out)]
             for at, x in enumerate(high, 3):
                 os.dup2(x, at)
@@ -155,7 +155,7 @@ class Browser:
             "about:blank",
         ]
         self.process = subprocess.Popen(
-            [found, *arguments],
+            [program, *arguments],
             preexec_fn=number,
             pass_fds=(3, 4),
             stdout=subprocess.DEVNULL,
@@ -190,13 +190,13 @@ class Browser:
         text = json.dumps(call).encode() + b"\0"
         while text:
             text = text[os.write(self.out, text) :]
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + MAX_ANSWER_SECONDS
         while True:
-            found = self._next(end)
-            if found.get("id") == self.number:
-                assert "error" not in found, found["error"]
-                return dict(found["result"])
-            self._note(found)
+            answer = self._next(end)
+            if answer.get("id") == self.number:
+                assert "error" not in answer, answer["error"]
+                return dict(answer["result"])
+            self._note(answer)
 
     def _next(self, end: float) -> dict[str, Any]:
         """The next message of the browser."""
@@ -210,24 +210,24 @@ class Browser:
         return dict(json.loads(text))
 
     def _note(self, event: dict[str, Any]) -> None:
-        """Keep what is an error of a page."""
+        """Add an event to the errors of its page, if the event is an error."""
         page = self.pages.get(event.get("sessionId", ""))
         if page is None:
             return
-        what, params = event.get("method"), event.get("params", {})
+        method, params = event.get("method"), event.get("params", {})
         wrong = (
-            what == "Runtime.exceptionThrown"
-            or (what == "Runtime.consoleAPICalled" and params["type"] == "error")
-            or (what == "Log.entryAdded" and params["entry"]["level"] == "error")
+            method == "Runtime.exceptionThrown"
+            or (method == "Runtime.consoleAPICalled" and params["type"] == "error")
+            or (method == "Log.entryAdded" and params["entry"]["level"] == "error")
         )
         if wrong:
             page.errors.append(json.dumps(params))
 
     def open(self, path: Path, fragment: str = "") -> Page:
-        """Open a file."""
+        """Open a file as a page, with a fragment of the address."""
         target = self.ask("Target.createTarget", None, url="about:blank")["targetId"]
-        found = self.ask("Target.attachToTarget", None, targetId=target, flatten=True)
-        page = Page(self, found["sessionId"])
+        answer = self.ask("Target.attachToTarget", None, targetId=target, flatten=True)
+        page = Page(self, answer["sessionId"])
         self.pages[page.session] = page
         for domain in ("Runtime", "Log", "Page"):
             page.ask(f"{domain}.enable")

@@ -1,4 +1,4 @@
-"""Chains for tests, and what a right split of one gives."""
+"""Chains of processes for tests, and the right results of a split."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from isthmus.groups.chain import ChainLink, from_addresses
 
 
 def links(order: list[int], n: int) -> list[ChainLink | None]:
-    """The links of all n processes in the chain of those listed."""
+    """The links of n processes in a chain; None for processes not in `order`."""
     return [from_addresses(i, order) for i in range(n)]
 
 
-def some_order(rng: random.Random, n: int) -> list[int]:
-    """Some of n processes, at least one, in any order."""
+def random_order(rng: random.Random, n: int) -> list[int]:
+    """A random subset of n processes, at least one, in random order."""
     return rng.sample(range(n), rng.randint(1, n))
 
 
 def pickled(value: Any) -> Any:
-    """What arrives when a value is sent through MPI."""
+    """The value as it arrives after a message of MPI."""
     return pickle.loads(pickle.dumps(value))
 
 
 def run(
     chain: list[ChainLink | None], dialogue: Callable[[ChainLink], Any], **options: Any
 ):
-    """Run a dialogue on every process of a chain."""
+    """The results of a dialogue on every process of a chain."""
     return vm.run([dialogue(link) if link else None for link in chain], **options)
 
 
 def members(chain: list[ChainLink | None]) -> list[ChainLink]:
-    """The links of those in the chain, in its order."""
+    """The links of the processes in a chain, in the order of the chain."""
     return sorted((x for x in chain if x), key=lambda link: link.rank)
 
 
@@ -42,7 +42,7 @@ KINDS = [type(None), (int, float), str, bytes, tuple]
 
 
 def in_order(value: Any) -> tuple[Any, ...]:
-    """A value so that Python sorts it as isthmus says: first by kind."""
+    """A key with which Python sorts values in the order of isthmus: first by kind."""
     kind = next(i for i, k in enumerate(KINDS) if isinstance(value, k))
     if kind == 0:
         return (0,)
@@ -56,7 +56,10 @@ def oracle(
     split: bool = True,
     reorder: bool = True,
 ) -> list[Any]:
-    """For every process (link, id, groups), found with a dict and a stable sort."""
+    """The link, group number and number of groups of every process.
+
+    By a dict and a stable sort, so that no code is common with the tested one.
+    """
     groups: dict[Any, list[ChainLink]] = {}
     for link in members(chain):
         color = colors[link.address] if split else 0

@@ -1,4 +1,4 @@
-"""Every test runs under the plugin that starts the MPI ones (launcher)."""
+"""Options of pytest for all tests; the plugin `launcher` starts MPI tests."""
 
 import os
 
@@ -7,8 +7,8 @@ from hypothesis import settings
 
 pytest_plugins = ["launcher", "pytester"]
 
-#: from so many cases of a test on, libraries take turns
-MANY = 2
+#: the least cases of a test of which MPI libraries take turns
+MIN_CASES_IN_TURNS = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: takes its time, so only with --long")
     if config.option.long:
         os.environ["ISTHMUS_TEST_LONG"] = "1"
-    # How long an example takes says nothing on a busy machine.
+    # no deadline: on a busy machine, the time of an example says nothing
     examples = 100 if "ISTHMUS_TEST_LONG" in os.environ else 7
     settings.register_profile("isthmus", deadline=None, max_examples=examples)
     settings.load_profile("isthmus")
@@ -37,14 +37,14 @@ def pytest_collection_modifyitems(
         return
     left = [item for item in items if item.get_closest_marker("long")]
     if config.option.turns:
-        left += _of_others([item for item in items if item not in left])
+        left += _of_second_library([item for item in items if item not in left])
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if item not in left]
 
 
-def _of_others(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of every MPI test that has many cases on one number of ranks, those that are left
-    to another MPI library."""
+def _of_second_library(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The cases left to another MPI library, of MPI tests with many cases on a number
+    of ranks."""
     tests: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("mpi"):
@@ -54,5 +54,5 @@ def _of_others(items: list[pytest.Item]) -> list[pytest.Item]:
         return []
     from support import TURN
 
-    many = [cases for cases in tests.values() if len(cases) >= MANY]
-    return [item for cases in many for item in cases[1 - TURN :: 2]]
+    in_turns = [cases for cases in tests.values() if len(cases) >= MIN_CASES_IN_TURNS]
+    return [item for cases in in_turns for item in cases[1 - TURN :: 2]]

@@ -147,16 +147,18 @@ def measure() -> None:
     for op in ("Allgather", "Alltoall", "Allreduce", "Bcast", "Redistribution"):
         for nbytes in SHORTER if stand_in else SIZES:
             moves = op == "Redistribution"
-            made = rows_to_columns(nbytes) if moves else collective(op, nbytes)
-            call, args, on, copies, written = made
+            operation = rows_to_columns(nbytes) if moves else collective(op, nbytes)
+            call, args, on, copies, written = operation
             host, copy = partial(call, *args), partial(copying, copies, written)
             hand = partial(by_hand, call, copies)
-            found = took([host, copy, partial(copy, host), partial(call, *on), hand])
+            milliseconds = took(
+                [host, copy, partial(copy, host), partial(call, *on), hand]
+            )
             taken = "" if moves else inter._taken()
             if world.rank == 0:
-                words = "".join(f"{x:9.2f}" for x in found)
-                limit = max(found[:2])
-                words += "".join(f"{x / limit:14.2f}" for x in found[2:4])
+                words = "".join(f"{x:9.2f}" for x in milliseconds)
+                limit = max(milliseconds[:2])
+                words += "".join(f"{x / limit:14.2f}" for x in milliseconds[2:4])
                 print(f"{op:14} {nbytes // MIB:8} {words}  {taken}".rstrip())
     groups.free()
 

@@ -65,7 +65,7 @@ LAUNCHES = 6
 #: name of the variable that tells a rank where to write, and its two values
 RESULTS, OURS, NATIVE = "ISTHMUS_SUITE_RESULTS", "ours", "native"
 #: name of the variable that has every so-manieth element type used only
-EVERY = "ISTHMUS_SUITE_EVERY"
+TYPE_STRIDE = "ISTHMUS_SUITE_EVERY"
 
 
 class NoSourcesError(Exception):
@@ -297,13 +297,13 @@ def put_ours_in_place() -> None:
     module.Intracomm, module.Intercomm = isthmus.Intracomm, isthmus.Intercomm
 
 
-def use_some_types(every: int) -> None:
+def sample_element_types(stride: int) -> None:
     """Some element types for each kind of array, others for the next kind."""
     import arrayimpl  # type: ignore[import-not-found]  # of the suite
 
     for turn, backend in enumerate(arrayimpl.ArrayBackends):
         types = list(backend.TypeMap.items())
-        backend.TypeMap = dict(types[turn % min(every, len(types)) :: every])
+        backend.TypeMap = dict(types[turn % min(stride, len(types)) :: stride])
 
 
 def _on_a_rank() -> None:
@@ -313,8 +313,8 @@ def _on_a_rank() -> None:
     sys.path.insert(0, str(Path(script).parent))
     if kind == OURS:
         put_ours_in_place()
-    if EVERY in os.environ:
-        use_some_types(int(os.environ[EVERY]))
+    if TYPE_STRIDE in os.environ:
+        sample_element_types(int(os.environ[TYPE_STRIDE]))
     unittest.TextTestRunner.resultclass = _Recorder
     sys.dont_write_bytecode = True
     main = runpy.run_path(script)["main"]

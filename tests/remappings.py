@@ -1,4 +1,4 @@
-"""Random remappings of all kinds, and what scipy makes of them in one process."""
+"""Random remappings of all kinds, and the results of scipy in a single process."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from scipy.sparse import csr_matrix
 from isthmus import Layout
 from redistributions import layouts, shape
 
-#: global shapes, dtype, norm, missing, unmapped
+#: the types of weights and values, the usual one twice as often
 TYPES = ("f8", "f8", "f4", "c16")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A remapping from a group of p to one of q, or inside one of p."""
+    """A remapping between groups of p and q ranks, or inside a group of p."""
 
     matrix: Any
     sources: list[Layout]
     targets: list[Layout]
     values: np.ndarray
     options: dict[str, Any]
-    #: which points of the source are missing
+    #: whether each point of the source is missing
     mask: np.ndarray
-    #: levels of each of the fields
+    #: the extents of the levels of each field
     levels: list[tuple[int, ...]]
     target_type: str
 
 
 def case(seed: int, p: int, q: int) -> Case:
-    """Any weights between any layouts of any two grids."""
+    """A remapping with random weights between random layouts of two random grids."""
     rng, numbers = Random(seed), np.random.default_rng(seed)
     here, there = shape(rng), shape(rng)
     n, m = prod(here), prod(there)
@@ -63,7 +63,7 @@ def case(seed: int, p: int, q: int) -> Case:
 
 
 def weights(rng: Random, numbers: np.random.Generator, m: int, n: int) -> Any:
-    """A sparse matrix: some rows empty, some full, some weights negative or zero."""
+    """A random sparse matrix, with empty and full rows, negative and zero weights."""
     density = rng.choice((0.0, 0.02, 0.2, 0.9))
     dense = numbers.random((m, n)) - 0.2
     dense[numbers.random((m, n)) >= density] = 0
@@ -74,7 +74,7 @@ def weights(rng: Random, numbers: np.random.Generator, m: int, n: int) -> Any:
 
 
 def dealt(matrix: Any, seed: int, ranks: int) -> list[tuple[np.ndarray, ...] | None]:
-    """The entries, each on one of the ranks, in any order; some ranks have nothing."""
+    """The entries dealt to ranks at random, in random order; None for no entries."""
     numbers = np.random.default_rng(seed)
     entries = matrix.tocoo()
     order = numbers.permutation(entries.nnz)
@@ -85,8 +85,7 @@ def dealt(matrix: Any, seed: int, ranks: int) -> list[tuple[np.ndarray, ...] | N
 
 
 def product(c: Case, values: np.ndarray) -> np.ndarray:
-    """What scipy makes of one field: for each point of the target its value, and NaN
-    where the old one is kept."""
+    """The values of a field at all target points, by scipy; NaN where values stay."""
     matrix, options = c.matrix.copy(), c.options
     matrix.data = np.where(c.mask[matrix.indices], 0, matrix.data)
     is_entry = csr_matrix(
@@ -112,27 +111,27 @@ def product(c: Case, values: np.ndarray) -> np.ndarray:
 
 
 def has_weights(c: Case) -> np.ndarray:
-    """Which points of the target have some."""
+    """Whether each point of the target has any weights."""
     counts = csr_matrix(
         ((~c.mask[c.matrix.indices]).astype(int), c.matrix.indices, c.matrix.indptr),
         c.matrix.shape,
     )
-    found: np.ndarray = np.asarray(counts.sum(1)).ravel() > 0
-    return found
+    has_entry: np.ndarray = np.asarray(counts.sum(1)).ravel() > 0
+    return has_entry
 
 
 def expected(c: Case, values: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """The whole target after a call that finds a value everywhere."""
+    """The whole target after a call, where `before` fills points without weights."""
     unmapped = c.options["unmapped"]
     otherwise = before if unmapped is None else np.full_like(before, unmapped)
     with np.errstate(over="ignore"):
         y = product(c, values).astype(c.target_type)
-    found: np.ndarray = np.where(has_weights(c), y, otherwise)
-    return found
+    target: np.ndarray = np.where(has_weights(c), y, otherwise)
+    return target
 
 
 def same_bits(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether two arrays have the same bits, those of NaN aside."""
+    """Whether two arrays have equal bits, except bits of NaN."""
     if x.shape != y.shape or x.dtype != y.dtype:
         return False
     a, b = (np.ascontiguousarray(z).reshape(-1) for z in (x, y))

@@ -1,4 +1,4 @@
-"""Which cases of a test run: some of them, or all with `pytest --long`."""
+"""The choice of cases that a test runs: a sample, or all with `pytest --long`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import os
 from collections.abc import Iterable
 from typing import TypeVar
 
-#: set by `pytest --long` for itself and for the processes that it starts
+#: set by `pytest --long`, and inherited by the processes of the tests
 LONG = "ISTHMUS_TEST_LONG" in os.environ
 
 T = TypeVar("T")
 
 
-def some(cases: Iterable[T], every: int, turn: int = 0) -> list[T]:
-    """Every so many of the cases, beginning elsewhere in each turn; or all of them."""
-    found = list(cases)
-    return found if LONG else found[turn % min(every, len(found) or 1) :: every]
+def some(cases: Iterable[T], stride: int, turn: int = 0) -> list[T]:
+    """Every stride-th case, from another case on in each turn; all cases if LONG."""
+    all_cases = list(cases)
+    if LONG:
+        return all_cases
+    return all_cases[turn % min(stride, len(all_cases) or 1) :: stride]

@@ -1,8 +1,8 @@
 """A device that stands in for a GPU: only explicit copies can touch its memory.
 
-Its memory is protected, so that whoever reads or writes it directly ends with a
-segmentation fault. Copies are done when somebody waits for them, not before: who
-forgets to wait finds old data.
+Device memory is protected, so that a direct read or write ends with a segmentation
+fault. Copies are done only when the caller waits, so that a missing wait leaves old
+data.
 
 With ISTHMUS_TEST_GPU in the environment, arrays are on a real GPU: see tests/gpu.py.
 """
@@ -27,7 +27,7 @@ from isthmus import settings
 from isthmus.mpi.buffers.devices import arrays as device, staged
 from isthmus.mpi.buffers.selection import HostPacker
 
-#: whether arrays are on a real GPU
+#: whether arrays lie on a real GPU
 REAL = "ISTHMUS_TEST_GPU" in os.environ
 _libc = ctypes.CDLL(None, use_errno=True)
 _NONE, _BOTH = 0, mmap.PROT_READ | mmap.PROT_WRITE
@@ -46,19 +46,19 @@ def _protect(address: int, nbytes: int, how: int) -> None:
 
 
 class StandIn:
-    """A device, by its number."""
+    """A device of a number, whose copies are done when the caller waits."""
 
-    #: whether its memory is protected
+    #: whether device memory is protected
     protected = True
 
     def __init__(self, number: int) -> None:
         self.number, self.stream = number, 1000 + number
-        #: copies that were begun in each direction, and how many of them are done
+        #: copies begun in each direction, and the number of copies done
         self._queues: tuple[list[Any], list[Any]] = ([], [])
         self._done = [0, 0]
-        #: how many copies were begun
+        #: the number of copies begun
         self.begun = 0
-        #: how often each event was looked at
+        #: the number of looks at each event
         self._looks: dict[Any, int] = {}
         self.after_streams: list[int] = []
         self.pinned: dict[int, Any] = {}
@@ -116,7 +116,7 @@ class StandIn:
 
 
 def _copy(out: bool, host: int, there: int, n: int) -> None:
-    """Copy to a device, or from it."""
+    """Copy n bytes to a device, or from a device."""
     if REAL:
         on = staged.device_of(KIND, 0)
         on.copy(out, host, there, n, 1, 0)
@@ -132,14 +132,16 @@ def _plain_copy(out: bool, host: int, there: int, n: int) -> None:
 
 
 class Open(StandIn):
-    """A device whose memory is the host's, so that MPI can touch it."""
+    """A device with memory of the host, so that MPI can access device arrays."""
 
     protected = False
 
 
 def direct(monkeypatch: Any) -> Open:
-    """The MPI library takes memory of a device, as it seems; who copies from there. It
-    is an error if numpy sees such memory."""
+    """Make the MPI library look like one that takes device memory; the device.
+
+    Numpy's packer must not see device memory: a test fails otherwise.
+    """
     for name in ("pack", "unpack", "move"):
         monkeypatch.setattr(HostPacker, name, _on_the_host(getattr(HostPacker, name)))
     monkeypatch.setenv(settings.DEVICE, "direct")
@@ -149,7 +151,7 @@ def direct(monkeypatch: Any) -> Open:
 
 
 def _on_the_host(packs: Any) -> Any:
-    """A method of numpy's packer, which may see no memory of a device."""
+    """A method of numpy's packer that fails on device memory."""
 
     def method(self: Any, *args: Any) -> None:
         memories = [x for x in args if isinstance(x, memoryview)]
@@ -162,7 +164,7 @@ def _on_the_host(packs: Any) -> Any:
 
 
 class Slow(StandIn):
-    """A device that copies beside the caller, so many bytes a second each way."""
+    """A device that copies beside the caller, at `rate` bytes a second each way."""
 
     protected = False
     rate = 1e9
@@ -188,7 +190,7 @@ class Slow(StandIn):
             time.sleep(max(free - time.perf_counter(), 0))
 
     def after(self, stream: int) -> None:
-        """Its arrays have no producer."""
+        """Do nothing, since no library produces arrays on this device."""
 
     def copy(self, out, host, there, width, rows, pitch) -> None:
         self.begun += 1
@@ -206,7 +208,7 @@ class Slow(StandIn):
 
 
 class Quick(Slow):
-    """A device that copies at once, but beside the caller."""
+    """A device that copies immediately, but beside the caller."""
 
     rate = float("inf")
 
@@ -215,13 +217,13 @@ class GpuMemory:
     """Memory of the first GPU."""
 
     def __init__(self, nbytes: int) -> None:
-        self._gpu, found = staged.device_of(KIND, 0), ctypes.c_uint64()
+        self._gpu, pointer = staged.device_of(KIND, 0), ctypes.c_uint64()
         with self._gpu._current():
             code = self._gpu._cuda.cuMemAlloc_v2(
-                ctypes.byref(found), ctypes.c_size_t(max(nbytes, 1))
+                ctypes.byref(pointer), ctypes.c_size_t(max(nbytes, 1))
             )
         assert code == 0, f"cuMemAlloc: {code}"
-        self.address = found.value
+        self.address = pointer.value
 
     def __del__(self) -> None:
         with self._gpu._current():
@@ -229,11 +231,10 @@ class GpuMemory:
 
 
 class Plain:
-    """Memory that stands for a device's, and that MPI may touch, but numpy may not:
-    see `direct`."""
+    """Memory in place of a device's, for MPI but not for numpy: see `direct`."""
 
     protected = False
-    #: where there is such memory
+    #: the addresses of all such memory, from and to
     spans: ClassVar[set[tuple[int, int]]] = set()
 
     def __init__(self, nbytes: int) -> None:
@@ -247,7 +248,7 @@ class Plain:
 
 
 class Protected:
-    """Protected memory."""
+    """Memory that every direct access ends with a segmentation fault."""
 
     protected = True
 
@@ -265,7 +266,7 @@ Memory = GpuMemory if REAL else Protected
 
 
 class DeviceArray:
-    """An array on the device, as those of CuPy and Numba look."""
+    """An array on the device, with the interface of CuPy's and Numba's arrays."""
 
     def __init__(self, memory: Any, shape, strides, dtype, offset=0) -> None:
         self.memory, self.shape, self.strides = memory, tuple(shape), tuple(strides)
@@ -286,14 +287,13 @@ class DeviceArray:
         }
 
     def __getitem__(self, where: Any) -> DeviceArray:
-        """A part of it, as numpy cuts it."""
+        """A view of a part of the array, with numpy's indices."""
         base = np.lib.stride_tricks.as_strided(
             np.empty(1, self.dtype), self.shape, self.strides
         )
         part = base[where]
-        moved = part.ctypes.data - base.ctypes.data
-        ends = part.shape, part.strides, self.dtype, self.offset + moved
-        return DeviceArray(self.memory, *ends)
+        offset = self.offset + part.ctypes.data - base.ctypes.data
+        return DeviceArray(self.memory, part.shape, part.strides, self.dtype, offset)
 
     def _elements(self, out: bool, array: np.ndarray) -> None:
         size = self.dtype.itemsize
@@ -309,55 +309,55 @@ class DeviceArray:
             copy(out, flat.ctypes.data + k * size, there, size)
 
     def get(self) -> np.ndarray:
-        """What it holds."""
-        found = np.empty(self.shape, self.dtype)
-        self._elements(False, found)
-        return found
+        """A copy of the data on the host."""
+        array = np.empty(self.shape, self.dtype)
+        self._elements(False, array)
+        return array
 
     def set(self, array: np.ndarray) -> None:
-        """Hold something else."""
+        """Copy data from the host into the array."""
         self._elements(True, np.ascontiguousarray(array, self.dtype))
 
 
 def on_device(
     array: np.ndarray, memory: Any = Memory, kind: Any = DeviceArray
 ) -> DeviceArray:
-    """A copy of an array on the device, with the same strides if it has no gaps."""
+    """A copy of an array on the device; the strides stay, except for gaps."""
     dense = np.array(array, order="K")
-    found = kind(memory(dense.nbytes), dense.shape, dense.strides, dense.dtype)
-    found.set(array)
-    return found
+    copy = kind(memory(dense.nbytes), dense.shape, dense.strides, dense.dtype)
+    copy.set(array)
+    return copy
 
 
 class Swapped:
-    """The arguments of a call with arrays on the device in place of some."""
+    """The arguments of a call, with arrays moved to the device."""
 
     def __init__(
         self, args: Any, which: Any = (True, True), memory: Any = Memory
     ) -> None:
-        self._made: list[tuple[np.ndarray, DeviceArray]] = []
+        self._copies: list[tuple[np.ndarray, DeviceArray]] = []
         self._memory = memory
         ends = zip(args[:2], which, strict=False)
         self.args = tuple(self._swap(x) if on else x for x, on in ends) + args[2:]
 
     def _swap(self, x: Any) -> Any:
         if isinstance(x, np.ndarray):
-            self._made.append((x, found := on_device(x, self._memory)))
-            return found
+            self._copies.append((x, copy := on_device(x, self._memory)))
+            return copy
         if isinstance(x, list):
             return [self._swap(x[0]), *x[1:]]
         return x
 
     def back(self) -> None:
-        """Copy what is on the device into the arrays of the case."""
-        for array, found in self._made:
-            array[...] = found.get()
+        """Copy the data on the device back into the arrays of the host."""
+        for array, copy in self._copies:
+            array[...] = copy.get()
 
 
 def field(
     rng: Random, data: np.ndarray, memory: Any = Memory, kind: Any = DeviceArray
 ) -> DeviceArray:
-    """The data on the device, in some order and with some strides."""
+    """The data on the device, with a random order of axes and random strides."""
     layout = redistributions.field(rng, data)
     base = layout
     while base.base is not None:
@@ -366,16 +366,16 @@ def field(
         return on_device(data, memory, kind)
     whole = on_device(np.zeros(base.nbytes, "u1"), memory)
     at = layout.ctypes.data - base.ctypes.data
-    found = kind(whole.memory, layout.shape, layout.strides, layout.dtype, at)
-    found.set(data)
-    return found
+    device_array = kind(whole.memory, layout.shape, layout.strides, layout.dtype, at)
+    device_array.set(data)
+    return device_array
 
 
-# -- a library of arrays on the device, as torch and CuPy are: it copies on the stream
-# STREAM, which means when somebody waits for that
+# -- a library of arrays on the device, like torch and CuPy: the library copies on the
+# stream STREAM, that is, when a caller waits for the stream
 
 _work: list[Any] = []
-#: what is done of it
+#: the number of finished copies in `_work`
 done = [0]
 
 
@@ -386,8 +386,8 @@ def _work_upto(end: int) -> None:
         done[0] += 1
 
 
-class _Given:
-    """Memory of somebody else's."""
+class ForeignMemory:
+    """Memory at an address, owned by another library."""
 
     protected = False
 
@@ -406,9 +406,9 @@ class LibraryArray(DeviceArray):
         _work.append(partial(super().set, array))
 
     def repeat(self, n: int) -> LibraryArray:
-        found = LibraryArray(Plain(n), (n,), (1,), self.dtype)
-        found.set(np.zeros(n, self.dtype))
-        return found
+        array = LibraryArray(Plain(n), (n,), (1,), self.dtype)
+        array.set(np.zeros(n, self.dtype))
+        return array
 
     def __getitem__(self, where: Any) -> Any:
         return self, where
@@ -435,13 +435,15 @@ def _raw(a: LibraryArray) -> Any:
 
 
 def asarray(x: Any) -> LibraryArray:
-    """As torch and CuPy: memory where it is, or a copy of an array of numpy's."""
+    """A library array, as torch's and CuPy's: a view, or a copy of numpy's."""
     if isinstance(x, np.ndarray):
-        found = LibraryArray(Plain(x.nbytes), x.shape, x.strides, x.dtype)
-        found.set(x)
-        return found
-    given = x.__cuda_array_interface__
-    address, dtype = given["data"][0], np.dtype(given["typestr"])
-    for step in (address, *given["strides"]):  # GPUs need it so
+        copy = LibraryArray(Plain(x.nbytes), x.shape, x.strides, x.dtype)
+        copy.set(x)
+        return copy
+    interface = x.__cuda_array_interface__
+    address, dtype = interface["data"][0], np.dtype(interface["typestr"])
+    for step in (address, *interface["strides"]):  # GPUs need aligned elements
         assert step >= 0 and step % dtype.itemsize == 0
-    return LibraryArray(_Given(address), given["shape"], given["strides"], dtype)
+    return LibraryArray(
+        ForeignMemory(address), interface["shape"], interface["strides"], dtype
+    )

@@ -14,19 +14,19 @@ from isthmus.mpi.comm.family import Comm
 from isthmus.mpi.context import inter as context_inter, intra as context_intra
 from sampling import LONG
 
-#: for what does not depend on the MPI library, and takes its time
+#: for long tests that do not depend on the MPI library, run with MPICH
 once = pytest.mark.skipif(
     MPI.get_vendor()[0] == "Open MPI" and not LONG,
     reason="as under any library: tested with MPICH",
 )
 
-#: the same, tested with the other one
+#: for long tests that do not depend on the MPI library, run with Open MPI
 once_too = pytest.mark.skipif(
     MPI.get_vendor()[0] == "MPICH" and not LONG,
     reason="as under any library: tested with Open MPI",
 )
 
-#: where cases take turns, so that two libraries have different ones
+#: the number of the MPI library, so that two libraries run different cases
 TURN = int(MPI.get_vendor()[0] == "Open MPI")
 
 FORMS = ("blocking", "nonblocking", "persistent")
@@ -35,8 +35,10 @@ FORMS = ("blocking", "nonblocking", "persistent")
 def forms(
     comm: Any, op: str, args: tuple[Any, ...], name: str, blocking: int = 2
 ) -> Iterator[str]:
-    """Two calls in each form, and so many blocking ones; between two, who iterates can
-    look at the data."""
+    """Call an operation in each form, twice, and `blocking` times in the blocking form.
+
+    A generator, so that the caller can look at the data after each call.
+    """
     for turn in range(blocking):
         getattr(comm, op)(*args, algorithm=name)
         yield f"blocking, turn {turn}"
@@ -52,7 +54,7 @@ def forms(
 
 
 def has_persistent_collectives() -> bool:
-    """Whether the MPI library has those of MPI 4."""
+    """Whether the MPI library has the persistent collectives of MPI 4."""
     try:
         MPI.COMM_SELF.Barrier_init().Free()
     except NotImplementedError:
@@ -64,7 +66,7 @@ def _missing(*_: Any, **__: Any) -> Any:
     raise NotImplementedError
 
 
-#: every call that makes a persistent collective
+#: all methods that make a persistent collective
 _INITS = dict.fromkeys(
     (x for x in dir(MPI.Comm) if x.endswith("_init") and "send" not in x.lower()),
     _missing,
@@ -83,7 +85,7 @@ class _OldIntracomm(MPI.Intracomm):
 
 
 def without_persistent_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the MPI library had none."""
+    """Make the MPI library look like one without persistent collectives."""
     for name in _INITS:
         monkeypatch.setattr(Comm, name, _missing, raising=False)
     monkeypatch.setattr(isthmus.Intracomm, "_base", _OldIntracomm)
@@ -93,7 +95,7 @@ def without_persistent_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def done(comm: MPI.Comm, op: str, form: str, *args: Any) -> None:
-    """Do a collective in one of its forms."""
+    """Call a collective in a form, and wait for the end."""
     if form == "blocking":
         getattr(comm, op)(*args)
     elif form == "nonblocking":
@@ -106,22 +108,22 @@ def done(comm: MPI.Comm, op: str, form: str, *args: Any) -> None:
 
 
 def raised_alike(comm: MPI.Intracomm, make: Callable[[], Any]) -> str:
-    """The words of the mismatch that a call raises, the same on all ranks."""
+    """The text of the `MismatchError` of a call; fails unless equal on all ranks."""
     try:
         make()
         text = ""
     except isthmus.MismatchError as error:
         text = str(error)
-    every = comm.allgather(text)
-    agree(comm, bool(text) and len(set(every)) == 1, str(every))
+    texts = comm.allgather(text)
+    agree(comm, bool(text) and len(set(texts)) == 1, str(texts))
     return text
 
 
 def agree(comm: MPI.Intracomm, ok: bool, note: str = "") -> None:
-    """Assert that ok holds on every rank; if not, fail on all of them alike.
+    """Assert that ok holds on every rank; otherwise fail on all ranks alike.
 
-    A plain assert would let the ranks where it holds run on into a collective that
-    the others never join; in a Hypothesis test it would also shrink differently.
+    After a plain assert, ranks where ok holds would run on into a collective that the
+    failed ranks never join; a Hypothesis test would also shrink differently on ranks.
     """
     everywhere = np.array(bool(ok))
     comm.Allreduce(MPI.IN_PLACE, everywhere, MPI.LAND)

@@ -1,10 +1,10 @@
-"""What one rank does, evaluated on symbols instead of data: rounds, and plans.
+"""Rounds and plans of a rank, evaluated on symbols instead of data.
 
-Every byte holds a number that says what it is: the byte of a buffer at the beginning,
-of the k-th message of a rank, of the node memory after a meeting, or what an operator
-makes of two others. Two evaluations that send the same numbers to the same ranks in the
-same order, and end with the same numbers in their buffers, do the same whatever the
-data are. The numbers are hashes of 64 bits.
+Every byte holds a number that says its origin: the byte of a buffer at the beginning,
+of the k-th message of a rank, of node memory after a meeting, or the result of an
+operator on two bytes. Two evaluations that send equal numbers to equal ranks in equal
+order, and end with equal numbers in their buffers, are equal for any data. The numbers
+are hashes of 64 bits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RECEIVED, _NODE, _GARBAGE = 101, 103, 107
 
 
 def mix(x, y) -> np.ndarray:
-    """A number for each pair of numbers, in their order."""
+    """A hash for each pair of numbers, which depends on their order."""
     with np.errstate(over="ignore"):
         z = np.asarray(x, np.uint64) * _FACTORS[0] ^ np.asarray(y, np.uint64)
         z = (z ^ (z >> np.uint64(29))) * _FACTORS[1]
@@ -32,7 +32,7 @@ def mix(x, y) -> np.ndarray:
 
 
 def symbols(kind: int, nbytes: int, *numbers: int) -> np.ndarray:
-    """The bytes of a thing that some numbers name."""
+    """The symbols of nbytes bytes, named by a kind and numbers."""
     name = np.uint64(kind)
     for number in numbers:
         name = mix(name, number)
@@ -40,41 +40,42 @@ def symbols(kind: int, nbytes: int, *numbers: int) -> np.ndarray:
 
 
 def garbage(nbytes: int) -> np.ndarray:
-    """Bytes that nobody may send or leave in a result."""
+    """Symbols that no rank may send or leave in a result."""
     return symbols(_GARBAGE, nbytes)
 
 
 @dataclass
 class Evaluation:
-    """What a rank has said and been told, in order."""
+    """The messages of a rank, and the writes to node memory, in order."""
 
     sent: list[tuple[int, bytes]] = field(default_factory=list)
     received: dict[int, list[int]] = field(default_factory=dict)
-    #: what it wrote into the node memory before each meeting
+    #: the writes to node memory before each meeting
     published: list[bytes] = field(default_factory=list)
     _count: Counter[int] = field(default_factory=Counter)
     _written: dict[int, int] = field(default_factory=dict)
 
     def send(self, rank: int, data: np.ndarray) -> None:
-        """A message to a rank."""
+        """Record a message to a rank."""
         self.sent.append((rank, data.tobytes()))
 
     def receive(self, rank: int, nbytes: int) -> np.ndarray:
-        """The next message of a rank."""
+        """The symbols of the next message of a rank."""
         self.received.setdefault(rank, []).append(nbytes)
         self._count[rank] += 1
         return symbols(_RECEIVED, nbytes, rank, self._count[rank])
 
     def note(self, start: int, data: np.ndarray) -> None:
-        """What is written into the node memory, from a byte on."""
+        """Record a write to node memory, from a byte on."""
         self._written |= zip(
             range(start, start + len(data)), data.tolist(), strict=True
         )
 
     def meet(self, node: np.ndarray) -> None:
-        """A meeting: what this rank wrote is seen, and others have written."""
-        said = np.array(sorted(self._written.items()), np.uint64)
-        self.published.append(said.tobytes())
+        """Publish the writes, and fill node memory with symbols of the meeting, since
+        other ranks have written to the memory."""
+        writes = np.array(sorted(self._written.items()), np.uint64)
+        self.published.append(writes.tobytes())
         self._written.clear()
         node[:] = symbols(_NODE, len(node), len(self.published))
 
@@ -90,8 +91,10 @@ def evaluate_rounds(
     unit: int,
     ranks: Sequence[int],
 ) -> Evaluation:
-    """Run the rounds of a rank as the reference machine does; `buffers` are changed,
-    `ranks` has the numbers of the schedule's ranks."""
+    """Run the rounds of a rank like the reference machine, in place on `buffers`.
+
+    `ranks` has the numbers of the schedule's ranks in the plan's communicator.
+    """
     result = Evaluation()
 
     def read(data: Data) -> np.ndarray:
@@ -127,8 +130,11 @@ def evaluate_rounds(
 
 
 def evaluate_plan(plan: Plan, buffers: Mapping[int, np.ndarray], element: int):
-    """Run the steps of a plan; `buffers` are changed. A message is in its place when it
-    is awaited, and what is sent must not change before that."""
+    """Run the steps of a plan, in place on `buffers`.
+
+    Received data arrive when awaited, and sent data must not change before: otherwise
+    the result would depend on the time of the messages.
+    """
     result, slots = Evaluation(), {}
     sending: dict[int, tuple[int, np.ndarray, np.ndarray]] = {}
 
@@ -161,12 +167,12 @@ def evaluate_plan(plan: Plan, buffers: Mapping[int, np.ndarray], element: int):
                 sending[step.slot] = step.buffer, place_of(step), data
                 result.send(step.target, data)
             case steps.Await() | steps.AwaitSized():
-                here = step.slots if isinstance(step, steps.Await) else (step.slot,)
-                for slot in here:
+                awaited = step.slots if isinstance(step, steps.Await) else (step.slot,)
+                for slot in awaited:
                     if slot in sending:
                         buffer, place, data = sending.pop(slot)
                         assert (buffers[buffer][place] == data).all(), "sent too late"
-                for slot in here:
+                for slot in awaited:
                     if slot in slots:
                         write(*slots.pop(slot))
             case steps.Copy() | steps.LongCopy():

@@ -1,12 +1,12 @@
-"""Python objects of all kinds, and whether they arrived."""
+"""Python objects of all kinds to send, and their comparison."""
 
 from __future__ import annotations
 
 import numpy as np
 
 
-def thing(rank):
-    """Something different on every rank: small, empty, nested, or with large arrays."""
+def python_object(rank):
+    """An object that differs by rank: small, empty, nested, or with large arrays."""
     return [
         rank,
         None,
@@ -22,6 +22,7 @@ def thing(rank):
 
 
 def equal(x, y):
+    """Whether two objects have equal types, values and arrays, at every depth."""
     if isinstance(x, np.ndarray):
         return x.dtype == y.dtype and x.shape == y.shape and (x == y).all()
     if isinstance(x, dict):

@@ -9,7 +9,7 @@ from mpi4py import MPI
 import isthmus
 from sampling import LONG
 from support import agree
-from things import equal, thing
+from things import equal, python_object
 
 pytestmark = pytest.mark.mpi(3, 5)
 
@@ -49,8 +49,8 @@ def shapes(comm):
 
 def test_any_object(comm, couplings):
     for coupling, shape in couplings:
-        got = coupling.allgather(thing(comm.rank))
-        agree(comm, equal(got, [thing(i) for i in others(shape, comm.rank)]))
+        got = coupling.allgather(python_object(comm.rank))
+        agree(comm, equal(got, [python_object(i) for i in others(shape, comm.rank)]))
 
 
 def test_who_is_there(comm, couplings):

@@ -16,7 +16,7 @@ from groups import same, values
 from isthmus.choose import inside as choose
 from isthmus.schedules import registry
 from support import FORMS, agree, done
-from things import equal, thing
+from things import equal, python_object
 
 pytestmark = pytest.mark.mpi(1, 5)
 
@@ -348,8 +348,8 @@ def test_what_is_sent_and_received_in_one_array(group, form, n):
 @pytest.mark.parametrize("name", NAMES)
 def test_any_object(group, name):
     for turn in range(3):
-        got = group.allgather(thing(group.rank + turn), algorithm=name)
-        wanted = [thing(i + turn) for i in range(group.size)]
+        got = group.allgather(python_object(group.rank + turn), algorithm=name)
+        wanted = [python_object(i + turn) for i in range(group.size)]
         agree(group, equal(got, wanted), f"{name}, turn {turn}")
     assert group.allgather(group.rank, algorithm="native") == list(range(group.size))
     with pytest.raises((TypeError, AttributeError, PicklingError)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from launcher.mpirun import obstacle
-from mpi4py_suite import EVERY, NoSourcesError, faults, sources
+from mpi4py_suite import TYPE_STRIDE, NoSourcesError, faults, sources
 from sampling import LONG
 from support import has_persistent_collectives, once, once_too
 
@@ -54,7 +54,7 @@ CALLED = {
 
 @pytest.mark.parametrize(("size", "variables", "files", "least"), CASES)
 def test_a_view_passes_what_a_communicator_passes(suite, size, variables, files, least):
-    sampled = {} if LONG else {EVERY: "3"}
+    sampled = {} if LONG else {TYPE_STRIDE: "3"}
     wrong, outcome = faults(suite, size, files, {**variables, **sampled})
     assert not wrong
     assert len(outcome.passed) >= least

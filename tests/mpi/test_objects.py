@@ -9,7 +9,7 @@ import pytest
 
 from groups import FEW, NAMES, pairs
 from support import agree
-from things import equal, thing
+from things import equal, python_object
 
 pytestmark = pytest.mark.mpi(*FEW)
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.mpi(*FEW)
 def test_any_object(comm, name):
     for groups in pairs(comm, turn=NAMES.index(name)):
         for turn in range(3):
-            got = groups.ours.allgather(thing(comm.rank + turn), algorithm=name)
-            wanted = [thing(i + turn) for i in groups.there]
+            got = groups.ours.allgather(python_object(comm.rank + turn), algorithm=name)
+            wanted = [python_object(i + turn) for i in groups.there]
             agree(comm, equal(got, wanted), f"{name}, turn {turn}")
 
 

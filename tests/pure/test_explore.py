@@ -336,7 +336,7 @@ def test_a_click_on_a_block_tells_its_way(show):
 @needs_browser
 def test_the_way_of_a_block_begins_with_its_contributors(zoo):
     example, page = zoo
-    for k in some(range(len(example)), every=3):
+    for k in some(range(len(example)), 3):
         # every block of the end: the elements that its way begins with are its own
         wrong = page.run(
             f"""(() => {{

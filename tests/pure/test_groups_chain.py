@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from chains import links, members, pickled, run, some_order
+from chains import links, members, pickled, random_order, run
 from isthmus.groups import scans, trees
 from isthmus.groups.chain import ChainLink, from_addresses, from_size, rounds
 
@@ -23,7 +23,7 @@ def test_a_link_is_five_numbers():
 @pytest.mark.parametrize("n", range(1, 41))
 def test_scans_combine_in_the_order_of_the_chain(n):
     """Concatenation is not commutative: any wrong order shows."""
-    chain = links(some_order(random.Random(n), n), n)
+    chain = links(random_order(random.Random(n), n), n)
     names = [f"<{link.rank}>" for link in members(chain)]
     done = run(
         chain,
@@ -90,7 +90,7 @@ def test_the_memory_of_a_scan_does_not_grow():
 @pytest.mark.parametrize("n", range(1, 41))
 def test_trees_from_and_to_any_root(n):
     rng = random.Random(n)
-    chain = links(some_order(rng, n), n)
+    chain = links(random_order(rng, n), n)
     size = len(members(chain))
     root = rng.randrange(size)
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from chains import in_order, links, members, pickled, run, some_order
+from chains import in_order, links, members, pickled, random_order, run
 from isthmus.groups import compare
 from isthmus.groups.agree import Refused, agree
 from isthmus.groups.items import Item, rank_items
@@ -34,7 +34,7 @@ def expected(chain, items):
 def test_items_are_ranked_along_the_chain(n):
     rng = random.Random(n)
     for values in (["a"], ["a", "b", b"a", 1, 1.0, (1, 2)], range(-20, 20), [None, 0]):
-        chain = links(some_order(rng, n), n)
+        chain = links(random_order(rng, n), n)
         items = [rng.choices(values, k=rng.randrange(6)) for _ in range(n)]
         done = run(chain, lambda link: rank_items(link, items[link.address]))
         assert done.results == expected(chain, items)

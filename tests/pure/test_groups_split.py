@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from chains import links, members, oracle, pickled, run, some_order
+from chains import links, members, oracle, pickled, random_order, run
 from isthmus.groups.split import SPLIT_ALGORITHMS, choose, find, split
 from isthmus.groups.split_entry import GroupPlace
 from sampling import LONG, some
@@ -91,7 +91,7 @@ def test_values_of_all_kinds(name):
 def test_some_of_the_processes_in_any_order(name):
     rng = random.Random(name)
     for n in SIZES:
-        order = some_order(rng, n)
+        order = random_order(rng, n)
         if name == "allgather_mpi":
             order = rng.sample(range(n), n)
         for kind in ("few", "some left out", "pairs"):
@@ -285,7 +285,7 @@ def test_radix_that_does_not_stop_early():
     rng = random.Random(4)
     every = "one", "few", "some left out", "huge and negative"
     for turn, n in enumerate(SIZES):
-        chain = links(some_order(rng, n), n)
+        chain = links(random_order(rng, n), n)
         for color in some(every, 2, turn):
             key = rng.choice(list(KEYS.values()))
             colors = drawn(COLORS[color], n, rng)
