@@ -1,4 +1,4 @@
-"""Arrays of other packages as layouts, with the packages themselves."""
+"""Layouts of further packages' arrays, tested with the packages themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from isthmus import Layout, Replicate, Shard, adapters
 
 @pytest.fixture(scope="module")
 def process_group():
-    """One of four processes of torch that are not there: enough to make a mesh."""
+    """A rank of a torch group of four absent processes: enough for a mesh."""
     torch = pytest.importorskip("torch")
     store = pytest.importorskip("torch.testing._internal.distributed.fake_pg")
     torch.distributed.init_process_group(

@@ -1,4 +1,4 @@
-"""What holds for every algorithm of every collective, whatever the sizes."""
+"""Properties of every algorithm of every collective, for any sizes."""
 
 from __future__ import annotations
 
@@ -33,17 +33,22 @@ from record_sizes import (
 )
 from sampling import LONG, some
 
-ENTRIES = [(of, e) for of in COLLECTIVES for e in registry.algorithms(of)]
+ENTRIES = [
+    (collective, e)
+    for collective in COLLECTIVES
+    for e in registry.algorithms(collective)
+]
 MODEL = AlphaBeta(2e-6, 1e-9)
 
 
 def each(entries):
-    ids = [f"{of}-{entry.name}" for of, entry in entries]
-    return pytest.mark.parametrize(("of", "entry"), entries, ids=ids)
+    ids = [f"{collective}-{entry.name}" for collective, entry in entries]
+    return pytest.mark.parametrize(("collective", "entry"), entries, ids=ids)
 
 
 def check(schedule):
-    """Right, and the same whether built for all ranks at once or for each alone."""
+    """Verify a schedule, and compare rounds of all ranks at once with those of each
+    rank."""
     programs = schedule.all_ranks()
     verify(programs, schedule.contract, schedule.nodes)
     if not schedule.node_memory:  # whose ranks are always built alone
@@ -55,45 +60,46 @@ SMALL = {INSIDE: 6, BETWEEN: 4 if LONG else 3, SEVERAL: 4}
 
 
 @each(ENTRIES)
-def test_right_for_all_small_groups(of, entry):
-    record, turn = COLLECTIVES[of], ENTRIES.index((of, entry))
+def test_right_for_all_small_groups(collective, entry):
+    record, turn = COLLECTIVES[collective], ENTRIES.index((collective, entry))
     most = SMALL[INSIDE if is_of_root(record) else record.groups]
     sweep = record.sweep(most, np.random.default_rng(5))
     for i, cases in enumerate(some(sweep, 3 if record.groups == SEVERAL else 1, turn)):
         if is_declined(record, entry.name, record.ranks(cases[0])):
             with pytest.raises(ValueError, match="does not work for a group of"):
-                isthmus.schedule(of, entry.name, **cases[0])
+                isthmus.schedule(collective, entry.name, **cases[0])
             continue
         for k, sizes in enumerate(some(cases, 2 + len(cases) // 4, turn + i)):
             name = staged(entry, turn + i) if (k + i) % 2 else entry.name
             if not is_declined(record, name, record.ranks(sizes)):
-                check(isthmus.schedule(of, name, **sizes))
+                check(isthmus.schedule(collective, name, **sizes))
 
 
 def staged(entry, turn):
-    """The algorithm with a stage, if it has one; stages take turns."""
+    """The name of the algorithm, with a stage if staged; stages take turns."""
     stages = [x.name for x in registry.algorithms("allgatherv") if not x.node_memory]
     stage = stages[turn % len(stages)]
     return f"{entry.name}+{stage}" if entry.staged else entry.name
 
 
 def most_ranks(entry):
-    """Of those that share memory, an exchange among many takes long."""
+    """The most ranks of a test; fewer for exchanges through node memory, since these
+    take long."""
     return 10 if entry.node_memory and not LONG else 16
 
 
 @each(ENTRIES)
 @settings(max_examples=50 if LONG else 5)
 @given(data=st.data())
-def test_right_for_any_sizes_options_and_placements(of, entry, data):
-    record = COLLECTIVES[of]
+def test_right_for_any_sizes_options_and_placements(collective, entry, data):
+    record = COLLECTIVES[collective]
     ranks = data.draw(ranks_of(record, most_ranks(entry)))
     name = data.draw(names_of(entry))
     assume(not is_declined(record, name, ranks))
     sizes = data.draw(sizes_of(record, ranks))
     n = sum(record.ranks(sizes))
     nodes = data.draw(nodes_of(n)) if "nodes" in entry.options else ()
-    check(isthmus.schedule(of, name, nodes=nodes, **sizes))
+    check(isthmus.schedule(collective, name, nodes=nodes, **sizes))
 
 
 # The closed forms
@@ -111,7 +117,7 @@ SHAPES = {
 
 
 def divisible(record, ranks):
-    """Elements that ranks divide, and the parts that are cut of a vector of a root."""
+    """The least elements that divide by ranks, and by the parts of a root's vector."""
     n = ranks[0] + is_of_root(record)
     cut = "root" in record.example or is_of_root(record)
     unit = lcm(*ranks, *([max(n - 1, 1), bcast.segments(n)] * cut))
@@ -121,21 +127,24 @@ def divisible(record, ranks):
     return m
 
 
-def simulated_of_claimed(of, name, ranks, each):
-    """The simulated time, of what the closed form says."""
-    record, sizes = COLLECTIVES[of], equal_sizes(COLLECTIVES[of], ranks, each)
-    time = isthmus.schedule(of, name, **sizes).simulate(MODEL).time
-    told = registry.resolve(of, name)[0].given(startup=STARTUP_ELEMENTS)
+def simulated_of_claimed(collective, name, ranks, each):
+    """The simulated time as a multiple of the closed form's time."""
+    record, sizes = (
+        COLLECTIVES[collective],
+        equal_sizes(COLLECTIVES[collective], ranks, each),
+    )
+    time = isthmus.schedule(collective, name, **sizes).simulate(MODEL).time
+    algorithm = registry.resolve(collective, name)[0].given(startup=STARTUP_ELEMENTS)
     args = [*claimed(record, ranks, each), MODEL.alpha, MODEL.beta]
-    if record.groups != INSIDE and of.endswith(("allgather", "allgatherv")):
+    if record.groups != INSIDE and collective.endswith(("allgather", "allgatherv")):
         stage = name.partition("+")[2] or "bruck"
         args.append(registry.find("allgatherv", stage).cost)
-    wanted = told.cost(*args)
+    wanted = algorithm.cost(*args)
     return time / wanted if wanted else 1 + time
 
 
-def bounds(of, name, ranks, is_regular):
-    """Between which parts of its closed form an algorithm is."""
+def bounds(collective, name, ranks, is_regular):
+    """The least and the greatest multiple of the closed form for an algorithm."""
     p, q = ranks[0], ranks[-1]
     if name == "halving" and not is_power(p):
         return 1, 1.5
@@ -145,28 +154,30 @@ def bounds(of, name, ranks, is_regular):
         return 1, 1.001
     if name == "moving_entry":  # a round may begin before all end one
         return 0.7, 1
-    if (of, name) == ("inter_alltoall", "bruck") and not (p == q and is_power(p)):
+    if (collective, name) == ("inter_alltoall", "bruck") and not (
+        p == q and is_power(p)
+    ):
         return 0.4, 1.04  # a block's way depends on where the groups lie on the circle
-    if (of, name) == ("multi_allgatherv", "ring"):
+    if (collective, name) == ("multi_allgatherv", "ring"):
         return 0.85, 1
-    if of.startswith("inter_allgather") and p != q and name == "leader":
+    if collective.startswith("inter_allgather") and p != q and name == "leader":
         return 1, 3  # of groups of one size
-    if of.startswith("inter_allgather") and not is_regular and name == "merged":
+    if collective.startswith("inter_allgather") and not is_regular and name == "merged":
         return 0.5, 1.5  # of blocks of one size
     return 1, 1
 
 
 #: each program and closed form once, of all collectives that have it
 CLAIMS = {
-    (entry.program, entry.cost): (of, entry)
-    for of, entry in ENTRIES
+    (entry.program, entry.cost): (collective, entry)
+    for collective, entry in ENTRIES
     if not entry.node_memory and entry.name != "library"
 }
 
 
 @each(list(CLAIMS.values()))
-def test_the_closed_form_is_what_the_simulator_says(of, entry):
-    record = COLLECTIVES[of]
+def test_the_closed_form_is_what_the_simulator_says(collective, entry):
+    record = COLLECTIVES[collective]
     for ranks in SHAPES[INSIDE if is_of_root(record) else record.groups]:
         m = divisible(record, ranks)
         others = {"ka", "ab", "a"} & record.example.keys() and not record.combines
@@ -174,13 +185,14 @@ def test_the_closed_form_is_what_the_simulator_says(of, entry):
             for name in named(entry, ranks, each == m):
                 if is_declined(record, name, ranks):
                     continue
-                least, most = bounds(of, entry.name, ranks, each == m)
-                ratio = simulated_of_claimed(of, name, ranks, each)
+                least, most = bounds(collective, entry.name, ranks, each == m)
+                ratio = simulated_of_claimed(collective, name, ranks, each)
                 assert least * (1 - 1e-12) <= ratio <= most * (1 + 1e-12), (name, ranks)
 
 
 def named(entry, ranks, is_regular):
-    """The algorithm, with all stages that there are closed forms of or with one."""
+    """The names of the algorithm, with all stages of known cost, or with a single
+    stage."""
     if not entry.staged:
         return [entry.name]
     stages = ["ring", "bruck", "recursive_doubling"]
@@ -196,7 +208,7 @@ def is_sent(data):
 
 
 def messages(programs):
-    """Who sends to whom for the how manieth time, and the places of both ends."""
+    """The k-th send and receive of each pair of ranks, as the places of both ends."""
     ends = {}
     for r, rounds in enumerate(programs):
         for k, x in enumerate(rounds):
@@ -210,7 +222,7 @@ def messages(programs):
 
 
 def steps(programs):
-    """The places of all local steps that do something."""
+    """The places of all local steps with an effect."""
     for r, rounds in enumerate(programs):
         for k, x in enumerate(rounds):
             for i, s in enumerate(x.then):
@@ -219,11 +231,11 @@ def steps(programs):
 
 
 def without(programs, places, part):
-    """The same but some messages, or local steps."""
+    """The programs without messages, or local steps, at given places."""
     less = [list(rounds) for rounds in programs]
     for r, k, i in places:
-        kept = tuple(x for j, x in enumerate(getattr(less[r][k], part)) if j != i)
-        less[r][k] = replace(less[r][k], **{part: kept})
+        rest = tuple(x for j, x in enumerate(getattr(less[r][k], part)) if j != i)
+        less[r][k] = replace(less[r][k], **{part: rest})
     return less
 
 
@@ -234,7 +246,7 @@ REDUNDANT |= {"leader", "leader_ring", "leaders_long"}
 
 
 def survives(programs, schedule):
-    """Whether nothing is found wrong."""
+    """Whether verification misses the fault of a program."""
     try:
         verify(programs, schedule.contract, schedule.nodes)
     except ScheduleError:
@@ -243,12 +255,13 @@ def survives(programs, schedule):
 
 
 @each(ENTRIES)
-def test_a_spoilt_one_is_caught(of, entry):
-    """Without a message, without one of its ends, or without a local step."""
-    record, turn = COLLECTIVES[of], ENTRIES.index((of, entry))
+def test_a_spoilt_one_is_caught(collective, entry):
+    """A program without a message, without an end of a message, or without a local
+    step."""
+    record, turn = COLLECTIVES[collective], ENTRIES.index((collective, entry))
     if is_declined(record, entry.name, record.ranks(record.example)):
         return
-    schedule = isthmus.schedule(of, entry.name, **record.example)
+    schedule = isthmus.schedule(collective, entry.name, **record.example)
     programs = schedule.all_ranks()
     spoilt = []
     for k, ends in enumerate(some(messages(programs), 3, turn)):
@@ -264,7 +277,7 @@ def test_a_spoilt_one_is_caught(of, entry):
 
 
 def wrong_sizes(record):
-    """Sizes of which one is wrong, and what is said of it."""
+    """Sizes with a wrong value each, and the words of the error."""
     for name, right in record.example.items():
         others = record.example
         if name == "root":
@@ -283,16 +296,16 @@ def wrong_sizes(record):
 
 
 @each(ENTRIES)
-def test_bad_sizes_are_refused(of, entry):
-    record = COLLECTIVES[of]
+def test_bad_sizes_are_refused(collective, entry):
+    record = COLLECTIVES[collective]
     for sizes, words in wrong_sizes(record):
         with pytest.raises(ValueError, match=words):
-            isthmus.schedule(of, entry.name, **sizes)
-    takes = f"{of} takes {', '.join(record.example)}; got"
+            isthmus.schedule(collective, entry.name, **sizes)
+    takes = f"{collective} takes {', '.join(record.example)}; got"
     less = dict(islice(record.example.items(), 1, None))
     for sizes in (less, {**record.example, "x": 1}):
         with pytest.raises(TypeError, match=takes):
-            isthmus.schedule(of, entry.name, **sizes)
+            isthmus.schedule(collective, entry.name, **sizes)
 
 
 MISFITS = [
@@ -307,14 +320,14 @@ MISFITS = [
 ]
 
 
-@pytest.mark.parametrize(("of", "sizes", "words"), MISFITS)
-def test_sizes_that_do_not_fit_are_refused(of, sizes, words):
-    name = next(registry.algorithms(of)).name
+@pytest.mark.parametrize(("collective", "sizes", "words"), MISFITS)
+def test_sizes_that_do_not_fit_are_refused(collective, sizes, words):
+    name = next(registry.algorithms(collective)).name
     with pytest.raises(ValueError, match=words):
-        isthmus.schedule(of, name, **sizes)
+        isthmus.schedule(collective, name, **sizes)
 
 
 @each(ENTRIES)
-def test_every_algorithm_says_its_idea_and_its_source(of, entry):
+def test_every_algorithm_says_its_idea_and_its_source(collective, entry):
     assert len(entry.idea) > 20 and entry.idea.endswith(".")
     assert entry.paper

@@ -9,8 +9,8 @@ from isthmus.cost.alphabeta import AlphaBeta
 
 
 def test_a_timeline_says_who_did_what():
-    made = isthmus.schedule("allgatherv", "ring", counts=[10, 20, 30])
-    line = made.simulate(AlphaBeta(1.0, 0.1), record=True)
+    ring = isthmus.schedule("allgatherv", "ring", counts=[10, 20, 30])
+    line = ring.simulate(AlphaBeta(1.0, 0.1), record=True)
     assert line.sent.tolist() == [40, 30, 50]
     assert line.received.tolist() == [50, 40, 30]
     assert line.messages.tolist() == [2, 2, 2]

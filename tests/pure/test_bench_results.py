@@ -1,4 +1,4 @@
-"""What becomes of measured times: intervals, limits, sets, tables, files."""
+"""The processing of measured times: intervals, limits, sets, tables, files."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_an_interval_is_as_wide_as_theory_says():
     rng = np.random.default_rng(1)
     widths = []
     for _ in range(20):
-        found = resample([[rng.normal(10, 1, 400)]], 100).median(0)
-        widths.append(found.high - found.low)
+        medians = resample([[rng.normal(10, 1, 400)]], 100).median(0)
+        widths.append(medians.high - medians.low)
     assert np.mean(widths) == pytest.approx(2 * 1.96 * 1.2533 / 20, rel=0.15)
 
 
@@ -58,24 +58,24 @@ def test_an_interval_mostly_has_the_true_median_in_it():
 
 
 def test_launches_that_differ_make_an_interval_wide():
-    found = resample([[[1.0] * 9, [2.0] * 9, [3.0] * 9]])
-    assert found.median(0) == (1.0, 3.0)
+    samples = resample([[[1.0] * 9, [2.0] * 9, [3.0] * 9]])
+    assert samples.median(0) == (1.0, 3.0)
     assert resample([[[2.0] * 9] * 3]).median(0) == (2.0, 2.0)
 
 
 def test_a_ratio_is_taken_within_repetitions():
-    """Noise that hits both contenders of a repetition is no doubt about the ratio."""
+    """Noise on both contenders of a repetition does not widen the ratio's interval."""
     noise = np.random.default_rng(3).uniform(1, 5, 51)
-    found = resample([[noise * 3], [noise]])
-    assert found.ratio(0, 1) == pytest.approx((3, 3))
-    assert found.median(0).high - found.median(0).low > 0.5
+    samples = resample([[noise * 3], [noise]])
+    assert samples.ratio(0, 1) == pytest.approx((3, 3))
+    assert samples.median(0).high - samples.median(0).low > 0.5
 
 
 # Limits
 
 
 def moved(op, a, b=(), hosts=None):
-    """What must enter or leave each host, whichever is more."""
+    """The bytes that must enter or leave each host, the larger of the two."""
     passed = must_move(BenchCase("", op, a, b), hosts or range(len(a) + len(b)))
     return np.maximum(passed.enters, passed.leaves).tolist()
 
@@ -95,15 +95,15 @@ def moved(op, a, b=(), hosts=None):
     ],
 )
 def test_what_must_move_between_groups(op, most):
-    found = moved(op, (10, 10, 10), (10, 10))
-    assert len(found) == 5 and max(found) == most
+    nbytes = moved(op, (10, 10, 10), (10, 10))
+    assert len(nbytes) == 5 and max(nbytes) == most
 
 
 def test_sums_that_all_get_pass_more_than_each_must():
     """Of 3 + 2 ranks, each element of both sums passes four times."""
-    one = BenchCase("", "allreduce", (10, 10, 10), (10, 10))
-    assert must_move(one, range(5)).total == 80
-    assert must_move(one, range(5)).most == 16
+    bench_case = BenchCase("", "allreduce", (10, 10, 10), (10, 10))
+    assert must_move(bench_case, range(5)).total == 80
+    assert must_move(bench_case, range(5)).most == 16
 
 
 def test_what_must_move_where_blocks_differ():
@@ -134,13 +134,15 @@ def test_what_must_move_inside_a_group(op, apart, shared):
 
 
 def test_the_limit_is_that_of_the_rank_that_needs_longest():
-    one = case("allgather", (2, 2), 1 << 20)
+    bench_case = case("allgather", (2, 2), 1 << 20)
     rest = (2 << 20) - BURST_BYTES
     four = partial(Place, hosts=4)
-    assert four(rates=(100.0,) * 4).limit(one) == rest / 100
-    assert four(rates=(100.0, 100.0, 10.0, 100.0)).limit(one) == rest / 10
-    assert Place(rates=(100.0,) * 2, hosts=2, per_host=2).limit(one) == rest / 100
-    assert Place().limit(one) is None
+    assert four(rates=(100.0,) * 4).limit(bench_case) == rest / 100
+    assert four(rates=(100.0, 100.0, 10.0, 100.0)).limit(bench_case) == rest / 10
+    assert (
+        Place(rates=(100.0,) * 2, hosts=2, per_host=2).limit(bench_case) == rest / 100
+    )
+    assert Place().limit(bench_case) is None
     assert four(rates=(100.0,) * 4).limit(case("allgather", (2, 2), 8)) is None
 
 
@@ -170,7 +172,7 @@ def test_on_one_host_nothing_must_pass(op):
 
 
 class Net:
-    """A lab whose links have a rate of 8 Mbit/s, of which TCP gets a part."""
+    """A lab with links of 8 Mbit/s, of which TCP gets a part."""
 
     name, hosts = "x", 3
 
@@ -185,15 +187,15 @@ class Net:
 
 
 def test_every_host_has_the_limit_of_its_own_link():
-    found = place._on_lab(Net(0.95))
-    assert found.rates == pytest.approx((0.95e6, 0.95e6, 1.9e6))
-    assert found.on_lab and not found.warning and "0.950" in found.words
+    lab_place = place._on_lab(Net(0.95))
+    assert lab_place.rates == pytest.approx((0.95e6, 0.95e6, 1.9e6))
+    assert lab_place.on_lab and not lab_place.warning and "0.950" in lab_place.words
 
 
 def test_a_busy_machine_gives_a_warning_and_no_limit():
-    found = place._on_lab(Net(0.93))
-    assert "only 0.930" in found.warning
-    assert found.limit(case("allgather", (1, 1), 1 << 30)) is None
+    lab_place = place._on_lab(Net(0.93))
+    assert "only 0.930" in lab_place.warning
+    assert lab_place.limit(case("allgather", (1, 1), 1 << 30)) is None
 
 
 def test_without_root_one_line_says_so(monkeypatch, capsys):
@@ -230,10 +232,10 @@ def test_a_recorded_case_may_have_a_size_for_each_group():
     pytest.importorskip("typer")
     from isthmus.cli.record import case_of
 
-    found = case_of("allgather", (3, 2), "1KiB,4KiB", None)
-    assert (found.a, found.b) == ((1024,) * 3, (4096,) * 2)
-    found = case_of("allgather", (3, 2), "1KiB", None)
-    assert (found.a, found.b) == ((1024,) * 3, (1024,) * 2)
+    bench_case = case_of("allgather", (3, 2), "1KiB,4KiB", None)
+    assert (bench_case.a, bench_case.b) == ((1024,) * 3, (4096,) * 2)
+    bench_case = case_of("allgather", (3, 2), "1KiB", None)
+    assert (bench_case.a, bench_case.b) == ((1024,) * 3, (1024,) * 2)
     with pytest.raises(ValueError, match="one size"):
         case_of("allgather", (3,), "1KiB:4KiB", None)
 
@@ -244,14 +246,14 @@ def test_a_recorded_case_may_have_a_size_for_each_group():
 def test_settings_of_kang2019():
     jobs = sets.named("kang2019", BenchJob((), (), (NATIVE,)))
     assert [job.groups for job in jobs] == [(16, 16), (25, 7)]
-    found = {x.kind: x for job in jobs for x in job.cases if x.each == 100_000}
-    assert sets.kinds("kang2019") == sorted(found)
-    assert sorted(found) == [f"setting {i}" for i in range(1, 9)]
-    assert found["setting 1"].a == (100_000,) * 16 == found["setting 1"].b
-    assert found["setting 3"].a == (100_000,) * 25
-    assert found["setting 3"].b == (25_000,) * 7
-    assert found["setting 4"].a == (25_000,) * 25
-    eight = found["setting 8"]
+    case_of_kind = {x.kind: x for job in jobs for x in job.cases if x.each == 100_000}
+    assert sets.kinds("kang2019") == sorted(case_of_kind)
+    assert sorted(case_of_kind) == [f"setting {i}" for i in range(1, 9)]
+    assert case_of_kind["setting 1"].a == (100_000,) * 16 == case_of_kind["setting 1"].b
+    assert case_of_kind["setting 3"].a == (100_000,) * 25
+    assert case_of_kind["setting 3"].b == (25_000,) * 7
+    assert case_of_kind["setting 4"].a == (25_000,) * 25
+    eight = case_of_kind["setting 8"]
     assert eight.op == "allgatherv" and eight.a[1] == 2 * eight.a[0]
     assert {x.each for job in jobs for x in job.cases} == set(sets.SET_BLOCK_BYTES)
 
@@ -277,11 +279,15 @@ def test_collectives_of_silva1999():
 
 
 def outcome(each=100, kind="", factor=1.0):
-    made = BenchCase(f"{each} B {kind}".strip(), "allgather", (each,) * 2, (each,) * 2)
-    made = BenchCase(made.label, made.op, made.a, made.b, kind, each)
+    bench_case = BenchCase(
+        f"{each} B {kind}".strip(), "allgather", (each,) * 2, (each,) * 2
+    )
+    bench_case = BenchCase(
+        bench_case.label, bench_case.op, bench_case.a, bench_case.b, kind, each
+    )
     times = {NATIVE: 4e-3, AUTO: 1e-3, COPY: 5e-4}
     results = (Result(c, ((t * factor,) * 3,) * 2) for c, t in times.items())
-    return Outcome(made, (1, 1), tuple(results))
+    return Outcome(bench_case, (1, 1), tuple(results))
 
 
 def test_a_line_knows_its_multiple_of_the_limit():
@@ -293,9 +299,9 @@ def test_a_line_knows_its_multiple_of_the_limit():
 
 
 def test_the_layout_of_osu():
-    found = [*lines(outcome(8)), *lines(outcome(64, factor=2))]
-    found += lines(outcome(8, "spike"))[:1]
-    text = formats.osu(found, ["an MPI"])
+    rows = [*lines(outcome(8)), *lines(outcome(64, factor=2))]
+    rows += lines(outcome(8, "spike"))[:1]
+    text = formats.osu(rows, ["an MPI"])
     assert text.splitlines() == [
         "# isthmus bench: an MPI",
         "",
@@ -314,10 +320,10 @@ def test_the_table_shows_whole_labels():
     rich = pytest.importorskip("rich.console")
     from isthmus.bench.table import Comparison
 
-    found = outcome(65536, "geometric")
-    job = BenchJob((2, 2), (found.case,), contenders(["auto"], False))
+    long_label = outcome(65536, "geometric")
+    job = BenchJob((2, 2), (long_label.case,), contenders(["auto"], False))
     console = rich.Console(file=io.StringIO(), width=120)
-    Comparison(console, job).add(lines(found))
+    Comparison(console, job).add(lines(long_label))
     rows = console.file.getvalue().splitlines()
     words = [" ".join(row.split()) for row in rows[2:]]
     assert words[0] == "65536 B geometric native 4 ms 4–4 8.00"
@@ -325,15 +331,15 @@ def test_the_table_shows_whole_labels():
 
 
 def record():
-    made = Record(Place(rates=(1e6,) * 4, words="lab of 4 hosts", hosts=4))
-    made.about(Software("An MPI 1.2", {"FI_PROVIDER": "tcp"}))
-    found = outcome(1 << 20), outcome(1 << 21)
-    made.jobs.append(
-        BenchJob((2, 2), tuple(x.case for x in found), (NATIVE, AUTO, COPY))
+    new_record = Record(Place(rates=(1e6,) * 4, words="lab of 4 hosts", hosts=4))
+    new_record.about(Software("An MPI 1.2", {"FI_PROVIDER": "tcp"}))
+    outcomes = outcome(1 << 20), outcome(1 << 21)
+    new_record.jobs.append(
+        BenchJob((2, 2), tuple(x.case for x in outcomes), (NATIVE, AUTO, COPY))
     )
-    for one in found:
-        made.outcome(one)
-    return made
+    for each_outcome in outcomes:
+        new_record.outcome(each_outcome)
+    return new_record
 
 
 def test_csv_has_a_row_for_each_result():
@@ -356,8 +362,13 @@ def test_json_has_every_time_and_the_environment():
 
 
 def test_variables_that_matter_and_no_others():
-    given = {"FI_PROVIDER": "tcp", "HOME": "h", "ISTHMUS_LAB_JOB": "x", "UCX_TLS": "sm"}
-    assert environment.relevant(given) == {"FI_PROVIDER": "tcp", "UCX_TLS": "sm"}
+    environ = {
+        "FI_PROVIDER": "tcp",
+        "HOME": "h",
+        "ISTHMUS_LAB_JOB": "x",
+        "UCX_TLS": "sm",
+    }
+    assert environment.relevant(environ) == {"FI_PROVIDER": "tcp", "UCX_TLS": "sm"}
     assert environment.command(["/x/isthmus", "bench", "a b"]) == "isthmus bench 'a b'"
     assert environment.command(["/x/__main__.py"]) == "python -m isthmus.bench"
 

@@ -93,7 +93,7 @@ def test_alltoall_against_its_bounds():
 
 
 def uneven_times(table):
-    """The times of Alltoallv in units of what the busiest port must carry."""
+    """The times of Alltoallv, in units of the busiest port's load."""
     tables = table(), table()
     most = max(x.sum(axis).max() for x in tables for axis in (0, 1))
     names = ("linear", "pairwise", "rotated", "largest_first")
@@ -105,7 +105,7 @@ def uneven_times(table):
 
 
 def test_a_paced_exchange_in_pieces():
-    """Blocks of no, one and many pieces, which may end in the middle of one."""
+    """Blocks of zero, one and many pieces; blocks may end in the middle of a piece."""
     rng = np.random.default_rng(3)
     ab, ba = (rng.integers(0, 40, shape) for shape in ((3, 5), (5, 3)))
     ab[1], ba[:, 2] = 0, 100
@@ -175,12 +175,12 @@ def test_a_barrier_against_its_bound():
 
 
 class AsksForCounts(Exception):
-    """What the other group's counts are is asked of those who do not know them."""
+    """The error of a rank that looks at unknown counts of the remote group."""
 
 
 @dataclass(frozen=True)
 class Hidden(Blocks):
-    """Blocks of which only the number and the total are known."""
+    """Blocks with unknown edges; only the number and the total are known."""
 
     n: int
     whole: int
@@ -216,10 +216,10 @@ def test_the_rows_of_a_table_are_the_blocks_of_each_lane():
     lanes = Rows(table, np.arange(2))
     assert lanes.n == 2
     for r in range(2):
-        one = Rows(table, r)
+        rows = Rows(table, r)
         for j in range(-1, 4):
-            assert one.offset(j) == lanes.offset(j)[r]
-            assert one.size(j) == lanes.size(j)[r]
+            assert rows.offset(j) == lanes.offset(j)[r]
+            assert rows.size(j) == lanes.size(j)[r]
 
 
 # Signals, and what a barrier promises
@@ -243,7 +243,7 @@ def test_signals_take_a_start_up_in_every_model():
 
 
 def barrier(n):
-    """What `n` ranks promise in a barrier."""
+    """The contract of a barrier of `n` ranks."""
     return Contract(lambda r: {}, lambda r: {}, waits_for=lambda r: range(n))
 
 
@@ -260,7 +260,8 @@ def test_a_barrier_is_wrong_if_one_may_leave_early():
 
 
 def test_a_rank_has_heard_only_of_what_was_known_when_a_message_was_posted():
-    """Ranks 0 → 1 → 2 in one round: the second message may leave before the first."""
+    """Ranks 0 → 1 → 2 in a round: the second message may leave before the first
+    arrives."""
     chain = [
         [Round((Send(1, ()),))],
         [Round((Recv(0, ()), Send(2, ())))],

@@ -1,4 +1,4 @@
-"""Allgatherv of unequal blocks: pieces, parts, and what they cost."""
+"""Allgatherv of unequal blocks: pieces, parts, and costs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Lower bounds by linear programs: right where they are known, and below every
-algorithm."""
+"""Lower bounds by linear programs: right in known cases, and below every algorithm."""
 
 from __future__ import annotations
 
@@ -25,11 +24,12 @@ GIANT = {"a": [4, 0, 0], "b": [1, 1, 1]}
 COUNTS = st.lists(st.integers(0, 3), min_size=1, max_size=3)
 
 
-def carried_out(asked: Problem, found: Fewest, ports: int, any_length: bool) -> None:
-    """Run a schedule: only what is there is sent, ports hold, all are served."""
-    has = [{d} for d in (x.source for x in found.demands)]
-    for step in range(found.steps):
-        now = [m for m in found.moves if m.step == step]
+def carried_out(asked: Problem, solution: Fewest, ports: int, any_length: bool) -> None:
+    """Run a schedule: senders must have the data, ports hold, all targets are
+    served."""
+    has = [{d} for d in (x.source for x in solution.demands)]
+    for step in range(solution.steps):
+        now = [m for m in solution.moves if m.step == step]
         assert all(m.source in has[m.demand] for m in now)
         pairs = [(m.source, m.target) for m in now]
         messages = set(pairs) if any_length else pairs
@@ -38,7 +38,7 @@ def carried_out(asked: Problem, found: Fewest, ports: int, any_length: bool) -> 
                 assert sum(pair[end] == rank for pair in messages) <= ports
         for m in now:
             has[m.demand].add(m.target)
-    for d, x in zip(has, found.demands, strict=True):
+    for d, x in zip(has, solution.demands, strict=True):
         assert {*x.targets} <= d
 
 
@@ -57,23 +57,24 @@ def carried_out(asked: Problem, found: Fewest, ports: int, any_length: bool) -> 
     ],
 )
 def test_transfer_where_it_is_known(collective, sizes, least):
-    found = problem(collective, **sizes)
-    assert transfer(found) == pytest.approx(least)
-    assert transfer(found) >= found.port - 1e-9
+    asked = problem(collective, **sizes)
+    assert transfer(asked) == pytest.approx(least)
+    assert transfer(asked) >= asked.port - 1e-9
 
 
 def test_more_than_a_port_may_be_needed():
-    """Two receivers of all: a relay has to send, and that is not seen at one port."""
-    found = problem("inter_allgatherv", a=[3, 3], b=[6, 0])
-    assert found.port == 6 and transfer(found) == pytest.approx(6)
+    """Two receivers of all data need a relay, which the load of a port does not
+    show."""
+    asked = problem("inter_allgatherv", a=[3, 3], b=[6, 0])
+    assert asked.port == 6 and transfer(asked) == pytest.approx(6)
     # both groups full, and the sender's own group can only be served by one rank
     tight = problem("inter_allgatherv", a=[6], b=[6, 0])
     assert transfer(tight) >= 6 - 1e-9
 
 
 def test_ports_to_different_processes():
-    found = problem("inter_bcast", q=5, m=4)
-    assert transfer(found, 2) == pytest.approx(2)
+    asked = problem("inter_bcast", q=5, m=4)
+    assert transfer(asked, 2) == pytest.approx(2)
     # one receiver takes all from one sender: a second port is of no use
     assert transfer(problem("inter_bcast", q=1, m=4), 2) == pytest.approx(4)
 
@@ -90,10 +91,10 @@ def test_ports_to_different_processes():
 )
 def test_start_ups_where_they_are_known(collective, sizes, ports, steps):
     asked = problem(collective, **sizes)
-    found = startups(asked, ports, 30)
-    assert (found.steps, found.exact) == (steps, True)
-    if found.moves is not None:
-        carried_out(asked, found, ports, any_length=True)
+    fewest = startups(asked, ports, 30)
+    assert (fewest.steps, fewest.exact) == (steps, True)
+    if fewest.moves is not None:
+        carried_out(asked, fewest, ports, any_length=True)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +108,9 @@ def test_start_ups_where_they_are_known(collective, sizes, ports, steps):
 )
 def test_whole_elements(collective, sizes, steps):
     asked = problem(collective, **sizes)
-    found = whole(asked, transfer(asked), 1, 30)
-    assert (found.steps, found.exact) == (steps, True)
-    carried_out(asked, found, 1, any_length=False)
+    fewest = whole(asked, transfer(asked), 1, 30)
+    assert (fewest.steps, fewest.exact) == (steps, True)
+    carried_out(asked, fewest, 1, any_length=False)
 
 
 @settings(max_examples=6, deadline=None)
@@ -128,15 +129,15 @@ def test_no_algorithm_is_below_the_bounds(a, b):
 
 def test_an_answer_is_no_more_than_what_an_algorithm_takes():
     known = list(distances.rows("inter_bcast", {"q": 5, "m": 3}))
-    found = distances.bounds("inter_bcast", {"q": 5, "m": 3}, known, seconds=20)
-    assert found.startups.steps == min(row.startups for row in known) == 3
-    assert found.whole.steps <= min(row.whole for row in known)
+    limits = distances.bounds("inter_bcast", {"q": 5, "m": 3}, known, seconds=20)
+    assert limits.startups.steps == min(row.startups for row in known) == 3
+    assert limits.whole.steps <= min(row.whole for row in known)
 
 
 def test_too_little_time_is_said():
     asked = problem("inter_allgather", p=5, q=5, ka=1, kb=1)
-    found = startups(asked, 1, 0.2)
-    assert (found.steps, found.exact, found.moves) == (3, False, None)
+    fewest = startups(asked, 1, 0.2)
+    assert (fewest.steps, fewest.exact, fewest.moves) == (3, False, None)
 
 
 @pytest.mark.parametrize(
@@ -163,8 +164,8 @@ def test_the_examples_of_the_help(line, capsys):
 def test_json_and_errors(capsys):
     with pytest.raises(SystemExit):
         main(["bound", "bcast", "--groups", "1,2", "--bytes", "2", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["transfer"] == 2 and found["startups"]["steps"] == 2
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["transfer"] == 2 and answer["startups"]["steps"] == 2
     for words, said in (
         ("barrier --groups 2,2", "barrier between two groups has no bound here"),
         ("nothing", "no collective"),

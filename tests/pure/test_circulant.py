@@ -1,4 +1,4 @@
-"""The schedules on circulant graphs: whose turn it is, and the rounds they take."""
+"""Schedules on circulant graphs: the order of blocks, and the rounds."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_part_arrives_once_in_n_minus_1_plus_log_p_rounds(n):
 
 
 def moved(p, counts, n):
-    """Move the data of an allgatherv, all ranks at once; what everyone has then."""
+    """The elements of every rank after an allgatherv, moved for all ranks at once."""
     blocks = Uneven(counts)
     own = np.repeat(np.arange(p), counts)
     has = own[None] == np.arange(p)[:, None]
@@ -117,12 +117,12 @@ def test_neighbours_in_memory_are_neighbours_in_the_message():
 
 def test_a_rank_of_ten_thousand_takes_few_numpy_calls():
     counts = np.random.default_rng(3).integers(0, 4000, 10_000)
-    made = trim(circulant(10_000, 17, Uneven(counts)))
+    rounds = trim(circulant(10_000, 17, Uneven(counts)))
     n = best_n(counts)
-    assert n > 20 and len(made) == n - 1 + 14
-    assert len(posting(made)) == len(made)
+    assert n > 20 and len(rounds) == n - 1 + 14
+    assert len(posting(rounds)) == len(rounds)
     received = sum(
-        int(c.data.size.sum()) for r in made for c in r.comm if isinstance(c, Recv)
+        int(c.data.size.sum()) for r in rounds for c in r.comm if isinstance(c, Recv)
     )
     assert received == counts.sum() - counts[17]
 

@@ -1,4 +1,4 @@
-"""The command line: its answers, and one clear line for bad input."""
+"""The command line: answers, and a clear line for bad input."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FEW = "--max 2 --placements 1"
 
 @pytest.fixture
 def cli(capsys, monkeypatch):
-    """Run the command line; its status, its output, its complaint."""
+    """A function that runs the command line: status, output and error output."""
     monkeypatch.setenv("COLUMNS", "100")
     # Input that is not refused must not start a measurement.
     monkeypatch.setattr(launch, "launch", None)
@@ -45,15 +45,19 @@ def cli(capsys, monkeypatch):
 
 
 def fewer(cases):
-    """Some cases of each algorithm."""
-    found = {}
+    """A sample of the cases of each algorithm."""
+    cases_of_key = {}
     for case in cases:
-        found.setdefault((case.collective, case.algorithm), []).append(case)
-    return [case for of in found.values() for case in some(of, 16, 1)]
+        cases_of_key.setdefault((case.collective, case.algorithm), []).append(case)
+    return [
+        case
+        for cases_of_one in cases_of_key.values()
+        for case in some(cases_of_one, 16, 1)
+    ]
 
 
 def test_check_verifies_every_algorithm(monkeypatch):
-    monkeypatch.setattr(sweep, "cases", lambda *x, every=sweep.cases: fewer(every(*x)))
+    monkeypatch.setattr(sweep, "cases", lambda *x, cases=sweep.cases: fewer(cases(*x)))
     few = ["check", *("--max 3 --placements 2" if LONG else FEW).split()]
     answer = CliRunner().invoke(app, few, env={"COLUMNS": "100"})
     assert answer.exit_code == 0, answer.output
@@ -83,14 +87,14 @@ def test_check_shows_the_first_failure_of_each_algorithm(cli, monkeypatch):
 
 
 def test_a_sweep_has_all_kinds_of_counts():
-    found = list(sweep.cases(3, seed=0))
-    given = [case.sizes["a"] for case in found if "a" in case.sizes]
-    assert any(0 in a and max(a) > 0 for a in given)
-    assert any(max(a) == 60 for a in given) and any(not any(a) for a in given)
-    assert {(c.sizes["p"], c.sizes["q"]) for c in found if "ka" in c.sizes} == {
+    all_cases = list(sweep.cases(3, seed=0))
+    lists = [case.sizes["a"] for case in all_cases if "a" in case.sizes]
+    assert any(0 in a and max(a) > 0 for a in lists)
+    assert any(max(a) == 60 for a in lists) and any(not any(a) for a in lists)
+    assert {(c.sizes["p"], c.sizes["q"]) for c in all_cases if "ka" in c.sizes} == {
         (p, q) for p in range(1, 4) for q in range(1, 4)
     }
-    assert found == list(sweep.cases(3, seed=0)) != list(sweep.cases(3, seed=1))
+    assert all_cases == list(sweep.cases(3, seed=0)) != list(sweep.cases(3, seed=1))
 
 
 def test_only_a_named_stage_may_decline(monkeypatch):
@@ -114,11 +118,13 @@ def test_list_names_papers_and_ideas(cli):
 def test_list_shows_rows_that_have_all_words(cli):
     status, out, _ = cli("list", "allgatherv", "träff")
     assert status == 0 and "circulant" in out and "bruck" not in out.split()
-    found = json.loads(cli("list", "--json")[1])
-    said = {f"{row['collective']} {row['groups']}" for row in found}
+    all_rows = json.loads(cli("list", "--json")[1])
+    said = {f"{row['collective']} {row['groups']}" for row in all_rows}
     assert said == {described(c) for c in collectives()}
-    some = json.loads(cli("list", "--json", "bcast", "between", "down the chain")[1])
-    assert [row["algorithm"] for row in some] == ["chain"]
+    chosen_rows = json.loads(
+        cli("list", "--json", "bcast", "between", "down the chain")[1]
+    )
+    assert [row["algorithm"] for row in chosen_rows] == ["chain"]
     assert json.loads(cli("list", "--json", "nothing at all")[1]) == []
     status, out, err = cli("list", "nothing at all")
     assert status == 2 and err.count("\n") == 1 and "'nothing at all'" in err
@@ -146,7 +152,7 @@ def swapping(r, here, there, stage):
 
 
 def test_algorithms_of_ones_own_can_be_imported(tmp_path):
-    """In every command, and in the processes that it starts."""
+    """Imports work in every command, and in processes started by commands."""
     path = tmp_path / "my_algorithms.py"
     path.write_text(OWN)
 
@@ -392,8 +398,8 @@ def test_groups_and_bytes_mean_the_same_everywhere(cli, monkeypatch, line, form,
     monkeypatch.setattr(draw, "save", lambda *x: None)
     status, _, err = cli("draw", *line.split())
     assert (status, err) == (0, "")
-    (made,) = drawn
-    assert made.collective == form and made.sizes.items() >= sizes.items()
+    (schedule,) = drawn
+    assert schedule.collective == form and schedule.sizes.items() >= sizes.items()
 
 
 HINTS = [

@@ -1,4 +1,4 @@
-"""Files that cannot be read or written: one line, before any work is done."""
+"""Unreadable and unwritable files: a line of error, before any work."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _begun(*args, **kwargs):
 
 @pytest.fixture
 def cli(capsys, monkeypatch, tmp_path):
-    """Run the command line where no work can be done; its status and its complaint."""
+    """A function that runs a command, which must fail before any work: the error."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ISTHMUS_TUNING", "none")
     for owner, name in [
@@ -117,11 +117,11 @@ def test_a_picture_of_an_unknown_kind(cli, command):
 
 
 def test_what_is_there_stays_until_it_is_written(cli, tmp_path):
-    kept = tmp_path / "kept.csv"
-    kept.write_text("mine")
+    old_file = tmp_path / "kept.csv"
+    old_file.write_text("mine")
     (tmp_path / "x").mkdir()
     cli("bench --csv kept.csv --json x")
-    assert kept.read_text() == "mine"
+    assert old_file.read_text() == "mine"
     assert sorted(x.name for x in tmp_path.iterdir()) == ["kept.csv", "x"]
 
 

@@ -1,4 +1,4 @@
-"""The help of the command line: examples that work, plain text, exit codes."""
+"""The help of the command line: working examples, plain text, exit codes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RUN = [
 
 
 def commands(group, before=""):
-    """Every command by its full name."""
+    """Every command by full name."""
     for name in group.commands:
         command = group.commands[name]
         if hasattr(command, "commands"):
@@ -42,18 +42,18 @@ def commands(group, before=""):
             yield before + name, command
 
 
-EVERY = dict(commands(get_command(app)))
+COMMAND_OF_NAME = dict(commands(get_command(app)))
 
 
 def words(line):
-    """The arguments of an example, without what starts it and what it imports."""
-    found = shlex.split(line)
-    if found[0] == "mpiexec":
-        found = found[3:]
-    start = found[:3] if found[0] == "python" else found[:1]
+    """The arguments of an example, without the launcher and imports."""
+    parts = shlex.split(line)
+    if parts[0] == "mpiexec":
+        parts = parts[3:]
+    start = parts[:3] if parts[0] == "python" else parts[:1]
     name = {"isthmus.bench": ["bench"], "isthmus.bench.demo": ["demo"]}
-    found = name.get(start[-1], []) + found[len(start) :]
-    return found[2:] if found[0] == "--import" else found
+    parts = name.get(start[-1], []) + parts[len(start) :]
+    return parts[2:] if parts[0] == "--import" else parts
 
 
 @pytest.fixture
@@ -72,32 +72,35 @@ def cli(capsys, monkeypatch, tmp_path):
 
 
 def test_every_command_has_examples():
-    assert set(EVERY) == set(EXAMPLES)
+    assert set(COMMAND_OF_NAME) == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", COMMAND_OF_NAME)
 def test_help_shows_the_examples_and_every_option(cli, name):
     status, out, err = cli(*name.split(), "--help")
     assert status == 0 and not err and "\x1b" not in out
     text = " ".join(out.split())
     assert all(" ".join(line.split()) in text for line in EXAMPLES[name])
-    shown = [x for x in EVERY[name].params if not getattr(x, "hidden", False)]
+    shown = [x for x in COMMAND_OF_NAME[name].params if not getattr(x, "hidden", False)]
     options = [o for x in shown for o in x.opts if o.startswith("--")]
     assert all(option in out for option in options)
     assert all(x.help for x in shown), [x.name for x in shown if not x.help]
     assert "<" not in out  # a type of Python's, where a word for people is missing
-    first = EVERY[name].help.partition("\n\n")[0]
-    table = {**COMMANDS, **{f"lab {of}": entry for of, entry in LAB_COMMANDS.items()}}
+    first = COMMAND_OF_NAME[name].help.partition("\n\n")[0]
+    table = {
+        **COMMANDS,
+        **{f"lab {command}": entry for command, entry in LAB_COMMANDS.items()},
+    }
     assert table[name].summary == first
     assert first.endswith(".") and "\n" not in first and len(first) <= 72
 
 
 @pytest.mark.parametrize("name, line", LINES, ids=[line for _, line in LINES])
 def test_an_example_is_understood(name, line):
-    found = words(line)
+    parts = words(line)
     depth = len(name.split())
-    assert found[:depth] == name.split()
-    with EVERY[name].make_context(name, found[depth:]):
+    assert parts[:depth] == name.split()
+    with COMMAND_OF_NAME[name].make_context(name, parts[depth:]):
         pass
 
 
@@ -119,11 +122,11 @@ def test_check_prints_json(cli, monkeypatch, right):
     monkeypatch.setattr(sweep, "CASES_PER_CHUNK", 10**9)  # in this process
     monkeypatch.setattr(sweep, "collectives", lambda: ["barrier"])
     status, out, _ = cli("check", "--max", "2", "--placements", "1", "--json")
-    found = json.loads(out)
+    answer = json.loads(out)
     assert status == (0 if right else 1)
-    assert all(row["right"] == right for row in found["algorithms"])
-    assert bool(found["failures"]) != right
-    assert all("rank 2 waits" in x["failure"] for x in found["failures"])
+    assert all(row["right"] == right for row in answer["algorithms"])
+    assert bool(answer["failures"]) != right
+    assert all("rank 2 waits" in x["failure"] for x in answer["failures"])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The start of the command line: a command imports what it runs, and no more."""
+"""The start of the command line: a command imports only modules of its work."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 #: seconds of processor time that `isthmus --version` may take more than typer and rich
-SECONDS_MORE = 0.25
+EXTRA_SECONDS = 0.25
 #: of isthmus, for `isthmus --version`: itself, the command line and its table
 MODULES_OF_VERSION = 8
 
 
 def modules(*arguments: str) -> set[str]:
-    """The modules that a command has imported when it ends."""
+    """The modules imported by a command, at its end."""
     code = (
         "import atexit, sys; atexit.register(lambda: print(*sys.modules, "
         "file=sys.stderr)); from isthmus.cli import main; main()"
@@ -30,9 +30,9 @@ def modules(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-def folders(found: set[str]) -> set[str]:
+def folders(imported: set[str]) -> set[str]:
     """The folders and files of isthmus among modules."""
-    parts = (name.split(".") for name in found)
+    parts = (name.split(".") for name in imported)
     return {part[1] for part in parts if part[0] == "isthmus" and part[1:]}
 
 
@@ -51,9 +51,9 @@ def processor_seconds(*arguments: str) -> float:
 
 @pytest.mark.parametrize("line", ["--version", "--help", "lab --help"])
 def test_the_version_and_the_help_import_no_command(line):
-    found = modules(*line.split())
-    assert not found & {"numpy", "matplotlib", "mpi4py"}
-    ours = {name for name in found if name.partition(".")[0] == "isthmus"}
+    imported = modules(*line.split())
+    assert not imported & {"numpy", "matplotlib", "mpi4py"}
+    ours = {name for name in imported if name.partition(".")[0] == "isthmus"}
     assert len(ours) <= MODULES_OF_VERSION, ours
 
 
@@ -70,9 +70,9 @@ def test_the_version_and_the_help_import_no_command(line):
     ],
 )
 def test_a_command_imports_what_it_runs(line, without):
-    found = modules(*line.split())
-    assert not folders(found) & without, line
-    assert "matplotlib" not in found
+    imported = modules(*line.split())
+    assert not folders(imported) & without, line
+    assert "matplotlib" not in imported
 
 
 def test_the_version_takes_little_more_than_typer_and_rich():
@@ -80,4 +80,4 @@ def test_the_version_takes_little_more_than_typer_and_rich():
         pytest.skip("processor time of children is compared on Linux")
     base = processor_seconds("-c", "import typer, rich.console, rich.table")
     ours = processor_seconds("-m", "isthmus", "--version")
-    assert ours - base < SECONDS_MORE, (ours, base)
+    assert ours - base < EXTRA_SECONDS, (ours, base)

@@ -1,4 +1,4 @@
-"""Measuring, with a clock and ranks that are not real; launching, without MPI."""
+"""Measuring with a simulated clock and simulated ranks; launching without MPI."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Trial:
 
 
 class Stand:
-    """One rank with a clock of its own, and a slower one that nobody sees."""
+    """A rank with a clock of its own; the slowest rank takes twice as long."""
 
     def __init__(self, seconds, wrong=(), slips=None):
         self.seconds, self.wrong, self.now, self.log = seconds, wrong, 0.0, []
@@ -95,16 +95,16 @@ def measured(monkeypatch):
 
 def test_a_time_is_that_of_the_slowest_rank(measured):
     stand, run = measured({"native": 0.004, "auto": 0.001})
-    found = run()
-    assert found.seconds(NATIVE) == pytest.approx(0.008)
-    assert found.ratio(AUTO) == pytest.approx(4)
+    comparison = run()
+    assert comparison.seconds(NATIVE) == pytest.approx(0.008)
+    assert comparison.ratio(AUTO) == pytest.approx(4)
     assert all(trial.freed for trial in stand.trials)
 
 
 def test_contenders_take_turns_in_random_order(measured):
     stand, run = measured({"native": 0.02, "auto": 0.02, "direct": 0.02})
-    found = run()
-    n = len(found.results[0].times[0])
+    comparison = run()
+    n = len(comparison.results[0].times[0])
     turns = "".join(name[0] for name in stand.log if name != "|")
     turns = turns.removeprefix("nad" * compare.ESTIMATE_CALLS)
     rounds = [turns[i : i + 3] for i in range(0, len(turns), 3)]
@@ -168,23 +168,23 @@ def test_a_barrier_copies_nothing():
 
 
 def outcome(label, calls, *times):
-    made = replace(case("allgather", (1, 1), 8, None), label=label)
-    return Outcome(made, (calls,), (Result(NATIVE, (times,)),))
+    labelled = replace(case("allgather", (1, 1), 8, None), label=label)
+    return Outcome(labelled, (calls,), (Result(NATIVE, (times,)),))
 
 
 def test_launches_are_merged_by_case():
     class Seen(worker.Display):
         def __init__(self):
-            self.said, self.found, self.libraries = [], [], []
+            self.progress_calls, self.outcomes, self.libraries = [], [], []
 
         def about(self, software):
             self.libraries.append(software.library)
 
         def progress(self, label, part):
-            self.said.append((label, part))
+            self.progress_calls.append((label, part))
 
-        def outcome(self, found):
-            self.found.append(found)
+        def outcome(self, merged):
+            self.outcomes.append(merged)
 
     seen = Seen()
     job = BenchJob((1, 1), (case("allgather", (1, 1), 8),) * 2, (NATIVE,))
@@ -195,17 +195,17 @@ def test_launches_are_merged_by_case():
         collected.progress("two", 0.5)
         collected.outcome(outcome("two", 1, 3.0 + k))
     assert seen.libraries == ["An MPI"]
-    assert seen.said == [
+    assert seen.progress_calls == [
         ("launch 1 of 2: two", 0.375),
         ("launch 2 of 2: two", 0.875),
     ]
-    assert [found.case.label for found in seen.found] == ["one", "two"]
-    assert [found.results[0].times for found in seen.found] == [
+    assert [x.case.label for x in seen.outcomes] == ["one", "two"]
+    assert [x.results[0].times for x in seen.outcomes] == [
         ((1.0,), (2.0,)),
         ((3.0,), (4.0,)),
     ]
-    assert seen.found[0].calls == (5, 5)
-    assert seen.found[1] == merge([outcome("two", 1, 3.0), outcome("two", 1, 4.0)])
+    assert seen.outcomes[0].calls == (5, 5)
+    assert seen.outcomes[1] == merge([outcome("two", 1, 3.0), outcome("two", 1, 4.0)])
 
 
 def test_contenders_begin_with_native_once():
@@ -239,8 +239,8 @@ def test_sizes_and_times_in_words():
 @pytest.mark.parametrize("groups", [(4, 4), (7, 1), (5, 3)])
 def test_strips_make_up_the_field(groups):
     for make in (field.even, field.uneven):
-        made = make(24, groups, "x")
-        for side, sizes in enumerate((made.a, made.b)):
+        bench_case = make(24, groups, "x")
+        for side, sizes in enumerate((bench_case.a, bench_case.b)):
             assert len(sizes) == groups[side]
             assert field.content(sizes, side).nbytes == sum(sizes)
     assert len(set(field.even(24, groups, "x").a)) == 1
@@ -253,14 +253,15 @@ def test_a_process_knows_whether_mpiexec_started_it():
 
 
 def test_without_mpiexec_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(mpiexec_module.shutil, "which", lambda *args, **more: None)
+    monkeypatch.setattr(mpiexec_module.shutil, "which", lambda *args, **options: None)
     with pytest.raises(LaunchError, match=r'pip install "isthmus\[mpich\]"'):
         mpiexec_module.find_mpiexec()
 
 
 @pytest.fixture
 def mpiexec(tmp_path, monkeypatch):
-    """A script in the place of mpiexec, whose last argument is the results' file."""
+    """A function that writes a script in place of mpiexec; the last argument is the
+    results' file."""
 
     def write(body):
         path = tmp_path / "mpiexec"
@@ -274,9 +275,10 @@ def mpiexec(tmp_path, monkeypatch):
     return write
 
 
-def told(found):
-    """What a script does so that this is told."""
-    return f"echo {b64encode(pickle.dumps(found)).decode()} >> $results"
+def echo_message(message):
+    """The shell command with which a script sends a message to the launching
+    process."""
+    return f"echo {b64encode(pickle.dumps(message)).decode()} >> $results"
 
 
 def test_the_user_environment_wins():
@@ -287,12 +289,12 @@ def test_the_user_environment_wins():
 
 
 def test_lines_come_as_they_are_written(mpiexec):
-    mpiexec(f"{told('one')}; sleep 0.1; {told('two')}")
+    mpiexec(f"{echo_message('one')}; sleep 0.1; {echo_message('two')}")
     assert list(launch.launch(worker.measure, None, 2, 5)) == ["one", "two"]
 
 
 def test_a_launch_that_fails_says_how(mpiexec):
-    mpiexec(f"{told('one')}; echo no such thing; exit 3")
+    mpiexec(f"{echo_message('one')}; echo no such thing; exit 3")
     lines = launch.launch(worker.measure, None, 2, 5)
     assert next(lines) == "one"
     with pytest.raises(LaunchError, match="returned 3\nno such thing"):
@@ -300,7 +302,7 @@ def test_a_launch_that_fails_says_how(mpiexec):
 
 
 def test_a_launch_that_tells_something_may_go_on(mpiexec):
-    mpiexec(f"for i in 1 2 3 4; do {told('word')}; sleep 0.7; done")
+    mpiexec(f"for i in 1 2 3 4; do {echo_message('word')}; sleep 0.7; done")
     assert list(launch.launch(worker.measure, None, 2, 2.5)) == ["word"] * 4
 
 
@@ -315,28 +317,30 @@ def test_a_launch_that_is_silent_is_ended(mpiexec, tmp_path):
 
 
 def test_what_the_ranks_tell_reaches_the_display(mpiexec):
-    one = Outcome(case("allgather", (1, 1), 8), (1,), (Result(NATIVE, ((0.5,),)),))
-    said = Software("An MPI"), one, compare.WrongData("wrong data")
-    mpiexec("\n".join(map(told, said)))
+    single_outcome = Outcome(
+        case("allgather", (1, 1), 8), (1,), (Result(NATIVE, ((0.5,),)),)
+    )
+    said = Software("An MPI"), single_outcome, compare.WrongData("wrong data")
+    mpiexec("\n".join(map(echo_message, said)))
 
-    class Kept(worker.Display):
-        library, found = "", None
+    class LastOutcome(worker.Display):
+        library, last = "", None
 
         def about(self, software):
             self.library = software.library
 
-        def outcome(self, found):
-            self.found = found
+        def outcome(self, outcome):
+            self.last = outcome
 
-    display = Kept()
+    display = LastOutcome()
     with pytest.raises(LaunchError, match="wrong data"):
-        worker.run(BenchJob((1, 1), (one.case,), (NATIVE,)), display)
-    assert display.library == "An MPI" and display.found == one
+        worker.run(BenchJob((1, 1), (single_outcome.case,), (NATIVE,)), display)
+    assert display.library == "An MPI" and display.last == single_outcome
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_under_the_users_mpiexec_rank_0_tells(rank, monkeypatch):
-    ended, told = [], []
+    ended, sent = [], []
     here = SimpleNamespace(world_size=lambda: 2, abort=ended.append)
     monkeypatch.setitem(sys.modules, "isthmus.bench.stand", here)
     monkeypatch.setattr(launch, "own_rank", lambda: rank)
@@ -346,13 +350,13 @@ def test_under_the_users_mpiexec_rank_0_tells(rank, monkeypatch):
         raise error
 
     with pytest.raises(ValueError, match="3 processes are needed; there are 2"):
-        launch.run(work, None, 3, told.append)
-    assert not told
+        launch.run(work, None, 3, sent.append)
+    assert not sent
     with pytest.raises(compare.WrongData):  # on all ranks alike
-        launch.run(work, compare.WrongData("x"), 2, told.append)
+        launch.run(work, compare.WrongData("x"), 2, sent.append)
     assert not ended
-    launch.run(work, KeyError("one rank's own"), 2, told.append)
-    assert len(ended) == 1 and told == ["word"] * 2 * (rank == 0)
+    launch.run(work, KeyError("one rank's own"), 2, sent.append)
+    assert len(ended) == 1 and sent == ["word"] * 2 * (rank == 0)
 
 
 def test_the_demo_draws_algorithms_and_not_calls_of_the_library():

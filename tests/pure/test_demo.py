@@ -1,4 +1,4 @@
-"""What the demo says where processes share cores."""
+"""The words of the demo for processes that share cores."""
 
 from __future__ import annotations
 
@@ -35,16 +35,18 @@ def test_the_ratios_of_16_cores_are_the_medians_of_what_was_measured(library, na
     )
 
 
-def told(groups, library):
-    """All that a tour prints of six outcomes that took a second each."""
+def tour_text(groups, library):
+    """The printed text of a tour through six outcomes of a second each."""
     out, steps = io.StringIO(), []
     console = Console(file=out, width=200)
     tour = demo.Tour(console, groups, lambda *step: steps.append(step))
     tour.about(Software(library))
     for case in demo.job(groups).cases:
         tour.progress(case.label, 0.5)
-        both = (NATIVE, demo.AUTO)
-        tour.outcome(Outcome(case, (1,), tuple(Result(x, ((1.0,),)) for x in both)))
+        contenders = (NATIVE, demo.AUTO)
+        tour.outcome(
+            Outcome(case, (1,), tuple(Result(x, ((1.0,),)) for x in contenders))
+        )
     for words in tour.shared_cores():
         console.print(words)
     parts = [part for _, part in steps]
@@ -54,20 +56,20 @@ def told(groups, library):
 
 def test_processes_that_share_cores_are_told_what_others_showed(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    text = told((4, 4), "Open MPI v5.0.11")
+    text = tour_text((4, 4), "Open MPI v5.0.11")
     for ratio in demo.RATIOS_ON_16_CORES["Open MPI"]:
         assert f"1.00×     {ratio:.2f}×" in text
     assert "8 processes take turns on 2 cores" in text
     assert "isthmus predict allgather --groups 4,4 --bytes 2073600" in text
     # of other groups and libraries nothing was measured
     for groups, library in (((6, 2), "Open MPI v5.0.11"), ((4, 4), "Some MPI 1.0")):
-        text = told(groups, library)
+        text = tour_text(groups, library)
         assert "16 cores" not in text and "take turns" in text
 
 
 def test_processes_with_a_core_each_are_told_nothing(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
-    text = told((4, 4), "MPICH 5.0.2")
+    text = tour_text((4, 4), "MPICH 5.0.2")
     assert "16 cores" not in text and "take turns" not in text
 
 
@@ -76,7 +78,7 @@ def test_the_simulated_gain_is_what_predict_says(capsys, monkeypatch, groups):
     from isthmus.cli.app import run
 
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    text = told(groups, "MPICH 5.0.2")
+    text = tour_text(groups, "MPICH 5.0.2")
     said = re.search(r"simulated: ([\d.]+)× .*\(isthmus (predict .*)\)", text)
     assert run(said[2].split()) == 0
     chosen = re.search(r"\w+ \* .*?([\d.]+)×", capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""The six distributions: what adds up, what is where, what rounding may do."""
+"""The six distributions: totals, places of large counts, and rounding."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ P, M = st.integers(1, 70), st.integers(0, 10**12)
 
 @given(st.sampled_from(sorted(DISTRIBUTIONS)), P, M)
 def test_counts_add_up_to_m_exactly(name, p, m):
-    found = counts(name, p, m)
-    assert len(found) == p and sum(found) == m and min(found) >= 0
-    assert all(type(count) is int for count in found)
+    drawn = counts(name, p, m)
+    assert len(drawn) == p and sum(drawn) == m and min(drawn) >= 0
+    assert all(type(count) is int for count in drawn)
 
 
 @given(st.lists(st.integers(0, 1 << 80), min_size=1).filter(any), M)
 def test_rounding_moves_less_than_one_and_keeps_the_order(weights, m):
-    found, whole = spread(m, weights), sum(weights)
-    assert sum(found) == m
-    for count, weight in zip(found, weights, strict=True):
+    rounded, whole = spread(m, weights), sum(weights)
+    assert sum(rounded) == m
+    for count, weight in zip(rounded, weights, strict=True):
         assert abs(count * whole - m * weight) < whole
         assert weight or not count
-    ordered = sorted(zip(weights, found, strict=True), key=lambda x: (-x[0], -x[1]))
-    assert [c for _, c in ordered] == sorted(found, reverse=True)
+    ordered = sorted(zip(weights, rounded, strict=True), key=lambda x: (-x[0], -x[1]))
+    assert [c for _, c in ordered] == sorted(rounded, reverse=True)
 
 
 def test_one_rank_has_everything_in_all_of_them():
@@ -87,9 +87,9 @@ def test_placements():
 
 
 def test_a_geometric_one_on_many_ranks_is_a_row_of_halves():
-    found = geometric(4096, 1 << 20)
-    assert found[:20] == [1 << k for k in range(19, -1, -1)]
-    assert sum(found[20:]) == 1
+    drawn = geometric(4096, 1 << 20)
+    assert drawn[:20] == [1 << k for k in range(19, -1, -1)]
+    assert sum(drawn[20:]) == 1
 
 
 def test_what_is_wrong_is_said():

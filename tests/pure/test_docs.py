@@ -1,4 +1,4 @@
-"""The documentation: its links, its pages, its programs, and that it needs no MPI."""
+"""The documentation: links, pages, programs, and a build without MPI."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def prose(page):
-    """A page without what is between fences."""
+    """A page without the text between fences."""
     return FENCED.sub("", page.read_text(encoding="utf-8"))
 
 
@@ -105,7 +105,8 @@ def test_a_quotation_that_differs_is_seen_and_mended():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda x: str(x.relative_to(ROOT)))
 def test_pages_are_whole_without_the_site(page):
-    """On a repository's page directives are text, and what they fetch is missing."""
+    """On a repository's page directives are plain text, and fetched parts are
+    missing."""
     text = page.read_text(encoding="utf-8")
     fetched = re.findall(r"\{(?:literal)?include\} *(\S*)", text)
     assert not [x for x in fetched if x != "../CHANGELOG.md"]
@@ -146,7 +147,7 @@ guide
 
 
 def structure(svg):
-    """The elements of a drawing, and their colours, without its numbers."""
+    """The elements and colours of a drawing, without numbers."""
     return re.findall(r"<(\w+)", svg), re.findall(r"#[0-9a-f]{6}", svg)
 
 
@@ -206,7 +207,7 @@ CLASSES = {
 
 @cache
 def public_methods():
-    """The arguments of every public method, read where there is no MPI."""
+    """The arguments of every public method, read without MPI."""
     line = [sys.executable, "-c", PUBLIC, str(DOCS)]
     done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)

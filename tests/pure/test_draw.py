@@ -1,4 +1,4 @@
-"""The pictures: what they show is what the schedules do."""
+"""Pictures show the messages and data of schedules."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ ROOTED = {
     "inter_gatherv": {"counts": [2, 0, 3, 4]},
     "inter_scatterv": {"counts": [2, 0, 3, 4]},
 }
-EXAMPLES = {of: record.example for of, record in COLLECTIVES.items()}
+EXAMPLES = {record_name: record.example for record_name, record in COLLECTIVES.items()}
 OTHERS = {
-    of: EXAMPLES[of]
-    for of in [*(x.name for x in between.BETWEEN_RECORDS), "reduce_scatter"]
-    if "allgather" not in of
+    record_name: EXAMPLES[record_name]
+    for record_name in [*(x.name for x in between.BETWEEN_RECORDS), "reduce_scatter"]
+    if "allgather" not in record_name
 }
 UNEVEN = {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]}
 #: nodes of ranks that are neither consecutive nor of one group only
@@ -48,7 +48,7 @@ SCATTERED = ["x", "y", "x", "z", "y", "x", "x", "y"]
 
 
 def words(picture) -> list[str]:
-    """All that is written in a picture."""
+    """All text in a picture."""
     return [text.get_text() for text in picture.axes[0].texts]
 
 

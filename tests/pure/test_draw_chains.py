@@ -1,4 +1,4 @@
-"""Pictures of chains: what they show is what the dialogues did."""
+"""Pictures of chains show the messages of dialogues."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from isthmus.groups.split_entry import SplitEntry
 
 
 def words(picture) -> list[str]:
-    """All that is written in a picture, in the order in which it was drawn."""
+    """All text in a picture, in the order of drawing."""
     return [text.get_text() for text in picture.axes[0].texts if text.get_text()]
 
 

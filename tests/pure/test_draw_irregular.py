@@ -1,4 +1,4 @@
-"""The picture of an irregular problem as a regular one on a cluster."""
+"""The picture of an irregular problem as a regular problem on a cluster."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from draw_irregular import figure, pieces
 
 @given(st.integers(0, 1000), st.integers(1, 100))
 def test_pieces_are_full_but_the_last(count, size):
-    found = pieces(count, size)
-    assert sum(found) == count
-    assert len(found) == max(1, -(-count // size))
-    assert all(length == size for length in found[:-1]) and found[-1] <= size
+    cut = pieces(count, size)
+    assert sum(cut) == count
+    assert len(cut) == max(1, -(-count // size))
+    assert all(length == size for length in cut[:-1]) and cut[-1] <= size
 
 
 @pytest.mark.parametrize("counts", [[5, 2, 0, 4], [3], [0, 0]])

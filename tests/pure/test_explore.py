@@ -1,4 +1,4 @@
-"""The explorer: its data, and its pages in a real browser."""
+"""The explorer: data, and pages in a real browser."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ MIB = 1 << 20
 
 @cache
 def zoo_of(each: int, most: int = 4) -> list[Schedule]:
-    """Some schedules of every algorithm: sizes, options and placements at random."""
-    rng, found = random.Random(SEED), {}
+    """Schedules of every algorithm, with random sizes, options and placements."""
+    rng, cases_of_algorithm = random.Random(SEED), {}
     for case in sweep.cases(most, SEED):
         if len(COLLECTIVES[case.collective].ranks(case.sizes)) > 2:
             continue  # of more groups there is no page
         key = case.collective, resolve(case.collective, case.algorithm)[0].name
-        found.setdefault(key, []).append(case)
+        cases_of_algorithm.setdefault(key, []).append(case)
     example = []
-    for cases in found.values():
+    for cases in cases_of_algorithm.values():
         rng.shuffle(cases)
         for case in cases[:each]:
-            one = isthmus.schedule(case.collective, case.algorithm, **case.sizes)
+            schedule = isthmus.schedule(case.collective, case.algorithm, **case.sizes)
             try:
-                one.all_ranks()
-                example.append(one)
+                schedule.all_ranks()
+                example.append(schedule)
             except ValueError:  # a stage that declines these sizes
                 assert "+" in case.algorithm
     return example
 
 
 def reference(example):
-    """What every buffer holds in the end on the reference machine: those of the ranks,
-    then of the nodes, each element as who contributed which."""
+    """The contents of every buffer after a run on the reference machine: ranks, then
+    nodes."""
     programs, mark = example.all_ranks(), example.contract.mark
     nodes = example.nodes or tuple(range(example.n))
     shared = {}
@@ -80,8 +80,8 @@ def reference(example):
 
 
 def elements(buf):
-    """Each written element: its place, which it is, and who contributed."""
-    found = {}
+    """Each written element by place: its index, and the contributing ranks."""
+    contributors = {}
     for i, mark in enumerate(buf):
         lo, hi = int(mark["lo"]), int(mark["hi"])
         if lo < 0:
@@ -90,12 +90,12 @@ def elements(buf):
         if "who" in mark.dtype.names:
             words = mark["who"].tolist()
             who = {r for r in who if words[r // 64] >> r % 64 & 1}
-        found[i] = int(mark["index"]), who
-    return found
+        contributors[i] = int(mark["index"]), who
+    return contributors
 
 
 def shown(state):
-    """The same of what a page says."""
+    """Each written element of a page's state, in the form of `elements`."""
     return [
         {
             start + i: (index + i, {r for lo, hi in who for r in range(lo, hi)})
@@ -114,14 +114,14 @@ def test_runs_are_what_lies_in_a_row():
 
 def test_all_messages_of_a_timeline_have_their_step():
     for example in zoo_of(each=10) if LONG else some(zoo_of(each=1), 6):
-        found = data([example])["runs"][0]
-        for line in found["timelines"]:
+        run = data([example])["runs"][0]
+        for line in run["timelines"]:
             assert line["linked"], (
                 example.collective,
                 example.algorithm,
                 example.sizes,
             )
-            sent = [len(step.get("messages", ())) for step in found["steps"]]
+            sent = [len(step.get("messages", ())) for step in run["steps"]]
             assert np.bincount(line["step"], minlength=len(sent)).tolist() == sent
 
 
@@ -169,11 +169,11 @@ def test_a_recorded_trace_is_read_as_it_was_written(tmp_path):
     line = schedule.simulate(MACHINE, record=True)
     run = of_events(line.events, line.finish)
     chrome.write(tmp_path / "run.json", run, (3, 2))
-    found = chrome.read(tmp_path / "run.json")
+    recorded = chrome.read(tmp_path / "run.json")
     for name in ("source", "target", "size", "round"):
-        assert np.array_equal(getattr(found.events, name), getattr(run.events, name))
-    assert found.events.start == pytest.approx(run.events.start)
-    assert found.finish == pytest.approx(run.finish)
+        assert np.array_equal(getattr(recorded.events, name), getattr(run.events, name))
+    assert recorded.events.start == pytest.approx(run.events.start)
+    assert recorded.finish == pytest.approx(run.finish)
     chrome.write(tmp_path / "run.json", line, (3, 2))
     with pytest.raises(ValueError, match="a simulated run"):
         chrome.read(tmp_path / "run.json")
@@ -214,14 +214,15 @@ def test_the_gallery_has_every_algorithm_of_a_paper():
     shown = set(re.findall(r"^isthmus explore (\w+) '?(\w+)", page, re.MULTILINE))
     embedded = {
         (entry.name, entry.paper)
-        for of in collectives()
-        for entry in algorithms(of)
-        if (of.removeprefix("inter_").removeprefix("multi_"), entry.name) in shown
+        for collective in collectives()
+        for entry in algorithms(collective)
+        if (collective.removeprefix("inter_").removeprefix("multi_"), entry.name)
+        in shown
     }
     papers = {
         (entry.name, entry.paper)
-        for of in collectives()
-        for entry in algorithms(of)
+        for collective in collectives()
+        for entry in algorithms(collective)
         if re.search(r"\d{4}", entry.paper)
     }
     assert papers <= embedded
@@ -237,17 +238,18 @@ needs_browser = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def browser():
-    with Browser() as found:
-        yield found
+    with Browser() as program:
+        yield program
 
 
 @pytest.fixture
 def show(browser, tmp_path):
-    """Write a page of schedules and open it; in the end, it must have no errors."""
+    """A function that writes a page and opens the page; at the end, a page must have no
+    errors."""
     pages = []
 
-    def open_(schedules, fragment="", **more):
-        path = write(tmp_path / "page.html", schedules, **more)
+    def open_(schedules, fragment="", **options):
+        path = write(tmp_path / "page.html", schedules, **options)
         page = browser.open(path, fragment)
         page.wait("document.body?.classList.contains('ready')")
         pages.append(page)
@@ -261,7 +263,7 @@ def show(browser, tmp_path):
 
 @pytest.fixture(scope="module")
 def zoo(browser, tmp_path_factory):
-    """Schedules of every algorithm, and a page of all of them."""
+    """Schedules of every algorithm, and a page of all schedules."""
     example = zoo_of(each=8) if LONG else some(zoo_of(each=1), 2)
     page = browser.open(write(tmp_path_factory.mktemp("zoo") / "page.html", example))
     page.wait("document.body?.classList.contains('ready')")
@@ -279,9 +281,9 @@ def test_every_algorithm_ends_as_on_the_reference_machine(zoo):
             f" explorer.runs[{k}].ranks.map((_, r) =>"
             " explorer.panels[0].replay.done(explorer.view.step, r))]"
         )
-        what = schedule.collective, schedule.algorithm, schedule.sizes
-        assert shown(state) == reference(schedule), what
-        assert False not in done, what
+        label = schedule.collective, schedule.algorithm, schedule.sizes
+        assert shown(state) == reference(schedule), label
+        assert False not in done, label
 
 
 @needs_browser
@@ -523,19 +525,19 @@ def test_a_page_opens_where_there_is_something_to_see(show):
 
 @needs_browser
 def test_the_load_of_every_link_is_shown_over_time(show):
-    """It adds up to the time that messages take; a link of two nodes is one."""
+    """Loads add up to the time of messages; between two nodes is a single link."""
     schedule = isthmus.schedule(
         "inter_allgather", "segmented", p=3, q=2, ka=4096, kb=4096
     )
     page = show([schedule])
     page.run("document.querySelector('.links').open = true")
-    found = page.run("explorer.panels[0].loads[0].links")
+    links = page.run("explorer.panels[0].loads[0].links")
     line = page.run("explorer.panels[0].main")
     ends = set(zip(line["source"], line["target"], strict=True))
-    assert len(found) == len(ends)
-    assert sum(link["bytes"] for link in found) == sum(line["size"])
-    assert all(0 <= x <= 1 for link in found for x in link["load"])
-    busy = sum(map(sum, (link["load"] for link in found))) / 72
+    assert len(links) == len(ends)
+    assert sum(link["bytes"] for link in links) == sum(line["size"])
+    assert all(0 <= x <= 1 for link in links for x in link["load"])
+    busy = sum(map(sum, (link["load"] for link in links))) / 72
     spent = sum(line["end"]) - sum(line["start"])
     assert busy == pytest.approx(spent * line["tick"] / line["time"], rel=1e-3)
     page.wait("document.querySelector('.links canvas').height > 10")

@@ -1,4 +1,4 @@
-"""The Gantt picture: who is busy when, and colours that everyone can tell apart."""
+"""The Gantt picture: busy ports by time, and distinguishable colours."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ NODES = (0, 1, 0, 2, 1, 0)
 
 
 def on_nodes(algorithm, meeting=1e-6, nodes=NODES):
-    """An allgatherv on nodes whose memory takes time."""
+    """An allgatherv on nodes with slow memory."""
     levels = Level(len(nodes), 5e-7, 1 / 8e9), Level(None, 2e-6, 1 / 12e9)
     model = Hierarchy(levels, placement=nodes, memory=Memory(1e-10, 2e-11, meeting))
     example = schedule(

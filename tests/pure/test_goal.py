@@ -1,4 +1,4 @@
-"""GOAL text, which LogGOPSim simulates: `isthmus export --goal`."""
+"""GOAL text for LogGOPSim: `isthmus export --goal`."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_goal_text():
     reduce = Reduce(Span("recv", 0, 4), Span("tmp", 0, 4))
     copy = Round((), (Copy(Span("recv", 0, 4), Span("tmp", 0, 4)),))
     two = Round((*send.comm, Send(2, data(3))))
-    made = handmade(
+    schedule = handmade(
         [two, send], [recv, copy, Round(recv.comm, (reduce,))], [Round(), recv], []
     )
-    assert goal(made, unit=2, gamma=3) == (
+    assert goal(schedule, unit=2, gamma=3) == (
         "num_ranks 4\n"
         "\nrank 0 {\n"
         "l0: send 8b to 1 tag 0\n"
@@ -78,11 +78,11 @@ def test_goal_has_every_message_at_both_ends(collective):
             "neighbor_exchange",
         ):
             continue
-        made = isthmus.schedule(collective, name, **example)
-        text, file = goal(made), io.StringIO()
-        write_goal(made, file)
+        case_schedule = isthmus.schedule(collective, name, **example)
+        text, file = goal(case_schedule), io.StringIO()
+        write_goal(case_schedule, file)
         assert file.getvalue() == text
-        sent = made.simulate(AlphaBeta(0, 1)).sent.sum()
+        sent = case_schedule.simulate(AlphaBeta(0, 1)).sent.sum()
         for verb in ("send", "recv"):
             sizes = [int(s) for s in re.findall(rf"^l\d+: {verb} (\d+)b", text, re.M)]
             assert sum(sizes) == sent
@@ -98,8 +98,8 @@ def test_the_command_writes_goal(tmp_path):
     line = f"export bcast binomial --groups 4 --bytes 100 --goal {path}"
     with pytest.raises(SystemExit) as end:
         main(line.split())
-    made = isthmus.schedule("bcast", "binomial", p=4, m=100, root=0)
-    assert not end.value.code and path.read_text() == goal(made)
+    tree = isthmus.schedule("bcast", "binomial", p=4, m=100, root=0)
+    assert not end.value.code and path.read_text() == goal(tree)
 
 
 def test_the_command_writes_what_simgrid_reads(tmp_path):

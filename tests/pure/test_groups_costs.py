@@ -1,4 +1,4 @@
-"""Rounds and memory: what the papers promise, held to account."""
+"""Rounds and memory of group algorithms, compared with the papers' claims."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_rounds_of_the_tables_and_the_tree(n):
 
 
 def separated(groups):
-    """Colours that fall into different bins at once."""
+    """Colours that fall into different bins in the first pass."""
     color_of_bin = {}
     for i in range(1000):
         color_of_bin.setdefault(bin_of(encode(i), 0), i)
@@ -73,7 +73,7 @@ def separated(groups):
 @pytest.mark.parametrize("name", ["hash", "hash64"])
 @pytest.mark.parametrize("n", [100, 256, *[500, 1000] * LONG])
 def test_rounds_of_hash_with_few_groups(name, n):
-    """Split, split again to see that nothing parts, compare: about three scans."""
+    """Split, split again to see no further parting, compare: about three scans."""
     colors = separated(4)
     done = cost(name, n, lambda i: colors[i % 4], reorder=False)
     k = rounds(n)
@@ -98,7 +98,7 @@ def test_hash_needs_log_squared_rounds_for_as_many_groups_as_processes(bins):
 
 
 def test_hash_needs_log_rounds_for_one_group():
-    """Ω(log N), and no more than a constant times that."""
+    """Between log N and a constant multiple of log N."""
     for n in (16, 256, 4096):
         entries = in_lanes([SplitEntry(encode(0), b"", True, False)] * n)
         done = vm_lanes.run(hash_split(from_size(np.arange(n), n), entries), n)
@@ -114,10 +114,10 @@ def test_rounds_of_radix(name, n):
     keys = [0, top, *random.Random(n).choices(range(top), k=n - 2)]
     done = cost(name, n, lambda i: 0, lambda i: keys[i], split=False)
     assert done.rounds <= k + 2 * k * bits // DIGIT_BITS
-    both = cost(name, n, lambda i: 0, lambda i: keys[i])
+    costs = cost(name, n, lambda i: 0, lambda i: keys[i])
     if name == "radix_full":  # the colours are words too
         bits *= 2
-    assert both.rounds <= k + 2 * k * bits // DIGIT_BITS + 1 + k
+    assert costs.rounds <= k + 2 * k * bits // DIGIT_BITS + 1 + k
 
 
 @pytest.mark.parametrize("n", [16, 256])
@@ -138,7 +138,8 @@ def test_rounds_of_radix_on_whole_words(n):
 
 @pytest.mark.parametrize("m", [8, 32])
 def test_rounds_of_cheng_do_not_grow_with_the_entries_squared(m):
-    """Every iteration drops a quarter of what is left: 2.41 log n of them at most."""
+    """Every iteration drops a quarter of the entries, so at most 2.41 log n
+    iterations."""
     n = 200
     k, top = rounds(n), rounds(-(-n // m))
     done = cost(f"cheng{m}", n, lambda i: 0, lambda i: i * 37 % 101)
@@ -178,7 +179,7 @@ def test_cheng_takes_the_time_of_the_paper(n, m):
 
 
 def test_cheng_holds_as_many_items_as_a_sorter_may():
-    """O(N/P) memory, for P sorters of which each has a row in every table."""
+    """O(N/P) memory, since each of P sorters has a row in every table."""
     few, many = (
         cost(f"cheng{n // 4}", n, lambda i: 0, lambda i: -i, memory=True).peak
         for n in (64, 256)
@@ -188,7 +189,7 @@ def test_cheng_holds_as_many_items_as_a_sorter_may():
 
 @pytest.mark.parametrize("n", SIZES)
 def test_rounds_of_the_agreement_and_the_numbers(n):
-    """What a user's call takes more than the algorithm: three scans at most."""
+    """A user's call takes at most three scans on top of the algorithm."""
     chain = links(list(range(n)), n)
     k = rounds(n)
     alone = cost("bitonic", n, lambda i: i % 2, lambda i: -i).rounds
@@ -244,7 +245,7 @@ def test_the_memory_of_bitonic_grows_with_the_logarithm():
 
 
 def test_the_memory_of_a_table_does_grow():
-    """So that the tests above could fail."""
+    """A control: otherwise the tests above might never fail."""
     small, large = (
         cost("allgather_group", n, lambda i: i, memory=True).peak for n in (64, 256)
     )

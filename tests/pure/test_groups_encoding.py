@@ -114,10 +114,10 @@ def registries(monkeypatch):
 
 def test_a_registered_encoding(registries):
     register_encoding(uuid.UUID, lambda u: u.bytes)
-    one, two = uuid.UUID(int=1), uuid.UUID(int=2)
-    assert encode(one) == encode(uuid.UUID(int=1))
-    assert encode(one) < encode(two) and encode((one, 1)) < encode((two, 0))
-    assert encode(one) != encode(one.bytes)
+    first, second = uuid.UUID(int=1), uuid.UUID(int=2)
+    assert encode(first) == encode(uuid.UUID(int=1))
+    assert encode(first) < encode(second) and encode((first, 1)) < encode((second, 0))
+    assert encode(first) != encode(first.bytes)
 
 
 class Version:

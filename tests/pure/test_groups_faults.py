@@ -1,6 +1,6 @@
-"""Faults that other libraries for this have or had, each as a test of what must hold.
+"""Faults of comparable libraries, each as a test of the right behaviour.
 
-LWGRP 1.0.6, DTCMP 1.1.5 and the bug that the paper itself tells of.
+LWGRP 1.0.6, DTCMP 1.1.5 and the bug reported in the paper.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def test_sorters_of_a_proper_subgroup_exchange_among_themselves(n):
 
 @pytest.mark.parametrize("n", [2, 3, 7])
 def test_a_scan_puts_the_own_value_last(n):
-    """lwgrp_comm_scan: wrong for operators that do not commute."""
+    """lwgrp_comm_scan is wrong for operators that do not commute."""
     chain = links(list(range(n)), n)
     done = run(chain, lambda x: scans.scan(x, str(x.rank), operator.add))
     assert done.results == ["0123456"[: i + 1] for i in range(n)]
 
 
 def test_messages_hold_all_that_is_sent():
-    """lwgrp_logring_alltoall_brucks: room for one element instead of several."""
+    """lwgrp_logring_alltoall_brucks has room for an element in place of several."""
     chain = links(list(range(5)), 5)
     done = run(
         chain, lambda x: scans.allgather(x, (x.rank, (x.rank, x.rank), "long" * 50))
@@ -98,7 +98,7 @@ def test_messages_hold_all_that_is_sent():
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_sorting_works_for_fewer_processes_than_sorters(n):
-    """DTCMP's own test of its partition needs three processes."""
+    """DTCMP's test of partitions needs three processes."""
     chain = links(list(range(n)), n)
     for name in ("cheng1", "cheng8192"):
         done = run(chain, lambda x: split(x, n, 0, -x.rank, algorithm=name))

@@ -1,4 +1,4 @@
-"""Hashing colours: names that hashes confuse stay apart."""
+"""Hashing colours: colours with equal hashes stay apart."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_colours_that_never_part_are_sorted_in_the_end(n, small):
 
 
 def test_the_cap_ends_it():
-    """Without it, this would go on for ever."""
+    """Without a cap, the split would go on forever."""
     done = forced(lambda code, iteration: 3, 20, [0, 1] * 10)
     assert done.rounds < 1000
 

@@ -1,4 +1,4 @@
-"""Many items per process, and calls that must not be made."""
+"""Several items per process, and refused calls."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_one_process_creates_each_file():
 
 
 def everywhere(n, dialogue):
-    """What every process raises, run until the last one is done."""
+    """The error of every process, or None, after the end of all processes."""
     raised = [None] * n
 
     def guarded(link):
@@ -130,7 +130,7 @@ def test_the_agreement_gives_the_largest_of_every_fact():
 
 
 def test_without_the_agreement_a_bad_call_would_hang():
-    """So that the tests above could fail."""
+    """A control: otherwise the tests above might never fail."""
 
     def leaves(link):
         if link.rank == 1:
@@ -142,7 +142,7 @@ def test_without_the_agreement_a_bad_call_would_hang():
 
 
 class Circle:
-    """Equal in one ring, which no encoding says."""
+    """A value with a comparison in a ring, which no encoding expresses."""
 
     def __init__(self, n):
         self.n = n

@@ -1,4 +1,4 @@
-"""A dialogue with lanes does what it does process by process, to the last byte."""
+"""A dialogue in lanes equals the dialogue process by process, to the last byte."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def in_all_lanes(name, entries):
     return list(zip(*columns, ids, strict=True)), list(tallies)
 
 
-def some_entries(name, n, groups, length, flags, seed=0, out=0.0):
+def random_entries(name, n, groups, length, flags, seed=0, out=0.0):
     """Random colours of a length, or integers; keys with ties, some below zero."""
     rng = random.Random(seed)
     names = [i if name == "radix" else str(i).rjust(length, "x") for i in range(groups)]
@@ -90,33 +90,34 @@ def check(name, entries):
 
 @pytest.mark.parametrize("name", NAMES + TABLES)
 def test_lanes_do_what_processes_do(name):
-    """Every n, with one group, few and many, and every kind of call in turn."""
+    """Every n, with a single group, few and many groups, and every kind of call in
+    turn."""
     for n in [*range(1, 10), *some(range(10, 18), 3), *some(range(18, 71), 20)]:
         groups, flags = (1, 3, n)[n % 3], FLAGS[n // 3 % 3]
-        check(name, some_entries(name, n, groups, 5, flags, n))
+        check(name, random_entries(name, n, groups, 5, flags, n))
 
 
 @pytest.mark.parametrize("name", NAMES + TABLES)
 def test_with_some_left_out(name):
     for n in (1, 2, 9, 40, *[70] * LONG):
         for out in (0.3, 1.0):
-            check(name, some_entries(name, n, 4, 5, (True, True), n, out))
+            check(name, random_entries(name, n, 4, 5, (True, True), n, out))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_long_colours_and_more_processes(name):
-    check(name, some_entries(name, 129, 40, 80, FLAGS[0]))
+    check(name, random_entries(name, 129, 40, 80, FLAGS[0]))
     if LONG:
-        check(name, some_entries(name, 300, 5, 80, FLAGS[1]))
-        check(name, some_entries(name, 129, 129, 80, FLAGS[0]))
-        check(name, some_entries(name, 257, 257, 80, FLAGS[1]))
-        check(name, some_entries(name, 1000, 700, 80, FLAGS[0]))
+        check(name, random_entries(name, 300, 5, 80, FLAGS[1]))
+        check(name, random_entries(name, 129, 129, 80, FLAGS[0]))
+        check(name, random_entries(name, 257, 257, 80, FLAGS[1]))
+        check(name, random_entries(name, 1000, 700, 80, FLAGS[0]))
 
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_colours_that_no_hash_parts_are_sorted(most):
     n = 60
-    entries = some_entries("hash", n, 40, 5, (True, True))
+    entries = random_entries("hash", n, 40, 5, (True, True))
     done = vm.run(
         [hash_split(from_size(i, n), entries[i], max_iterations=most) for i in range(n)]
     )
@@ -145,7 +146,7 @@ def test_colours_of_many_lengths_are_hashed_alike():
 
 
 def test_radix_refuses_what_does_not_fit_a_lane():
-    """And takes what just fits."""
+    """Keys of 31 bits just fit; keys of 32 bits are refused."""
     for bits in (31, 32):
         entries = [entry_of(x, x, True, True) for x in (0, 2**bits - 1)]
         if bits == 31:
@@ -162,7 +163,7 @@ def test_bits_of_lanes_are_those_of_ints():
 
 @pytest.mark.parametrize("n", [1, 2, 7, 33])
 def test_scans_in_lanes_of_any_operator_and_several_chains(n):
-    """Strings stand for what does not commute: here as digits of a number."""
+    """Strings, as digits of a number, stand for data that do not commute."""
     rng = random.Random(n)
     order = rng.sample(range(n), n)
     cut = rng.randrange(n + 1)

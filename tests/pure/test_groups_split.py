@@ -44,7 +44,7 @@ OTHERS = {
 
 
 def usable(name, chain):
-    """Whether an algorithm takes this chain."""
+    """Whether an algorithm takes a chain: `allgather_mpi` needs all processes."""
     return name != "allgather_mpi" or len(members(chain)) == len(chain)
 
 
@@ -152,7 +152,7 @@ def test_larger_chains_in_tables(name):
 @pytest.mark.parametrize("name", ANY)
 @pytest.mark.parametrize("n", [1, 2, 9, 70])
 def test_an_empty_colour_is_not_none(name, n):
-    """Some are left out, some have a colour of no length, and some one like it."""
+    """Processes without a colour, with an empty colour, or with a similar colour."""
     colors = [(None, "", b"", (), "\0", None, "")[i % 7] for i in range(n)]
     check(name, links(list(range(n)), n), colors, [None] * n)
 
@@ -176,7 +176,7 @@ def test_the_librarys_allgather_is_refused_on_a_part(n):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_splits_of_splits(name):
-    """Three deep, each of a chain that the one before put in another order."""
+    """Three splits deep, each of a chain in the order of the split before."""
     rng = random.Random(name)
     inner = "allgather_group" if name == "allgather_mpi" else name
     for n in (4, 5, 8, 13, 30):
@@ -212,7 +212,7 @@ def test_names_of_algorithms():
 
 
 def test_the_automatic_choice():
-    """A table where it is short; else hash64, or bitonic where there is an order."""
+    """A table for short chains; else hash64, or bitonic for colours with an order."""
     assert choose(8, True, False, False) == choose(8, True, True, False)
     assert choose(8, True, True, False) == "allgather_mpi"
     assert choose(8, False, False, False) == "allgather_group"
@@ -283,10 +283,10 @@ def test_comparisons_that_not_all_give_or_that_cannot_be_used():
 
 def test_radix_that_does_not_stop_early():
     rng = random.Random(4)
-    every = "one", "few", "some left out", "huge and negative"
+    kinds = "one", "few", "some left out", "huge and negative"
     for turn, n in enumerate(SIZES):
         chain = links(random_order(rng, n), n)
-        for color in some(every, 2, turn):
+        for color in some(kinds, 2, turn):
             key = rng.choice(list(KEYS.values()))
             colors = drawn(COLORS[color], n, rng)
             check("radix_full", chain, colors, drawn(key, n, rng))

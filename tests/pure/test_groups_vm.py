@@ -1,4 +1,4 @@
-"""The virtual machine: what it counts, and what it refuses."""
+"""The virtual machine: counts of time and memory, and refused dialogues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from isthmus.verify.errors import BadMessage, Deadlock
 
 
 def say(*steps):
-    """A dialogue of fixed steps that returns all it received."""
+    """A dialogue of fixed steps that returns all received values."""
     received = []
     for step in steps:
         received.append((yield step))
@@ -57,12 +57,12 @@ def test_bytes_and_messages_of_each_rank():
 
 
 def test_virtual_time_is_that_of_one_port_each_way():
-    """The receiver receives two messages of 8 bytes one after the other."""
+    """The receiver receives two messages of 8 bytes in sequence."""
     senders = [say(ExchangeStep(((2, 1),))), say(ExchangeStep(((2, 1),)))]
     done = vm.run([*senders, say(ExchangeStep((), (0, 1)))], alpha=2.0, beta=0.5)
     assert done.ranks[2].time == done.time == 2 * (2.0 + 8 * 0.5)
-    both = [say(ExchangeStep(((1 - i, 1),), (1 - i,))) for i in range(2)]
-    assert vm.run(both, alpha=2.0, beta=0.5).time == 2.0 + 8 * 0.5
+    dialogues = [say(ExchangeStep(((1 - i, 1),), (1 - i,))) for i in range(2)]
+    assert vm.run(dialogues, alpha=2.0, beta=0.5).time == 2.0 + 8 * 0.5
 
 
 @pytest.mark.parametrize("n", [2, 5, 64, 100])
@@ -82,7 +82,7 @@ def test_virtual_time_does_not_hang_on_the_order_of_messages(n):
     ],
 )
 def test_ranks_that_wait_for_ever_are_a_deadlock(steps, words):
-    """The second case would pass where sends are buffered: it must not here."""
+    """The second case passes with buffered sends, and must not pass without."""
     with pytest.raises(Deadlock, match=words):
         vm.run([say(step) for step in steps])
 
@@ -122,9 +122,9 @@ def test_the_librarys_allgather():
 
 
 def test_the_trace_tells_who_sent_what_in_which_round():
-    one = say(ExchangeStep(((1, "x"),)), ExchangeStep((), (1,)))
-    two = say(ExchangeStep((), (0,)), ExchangeStep(((0, "y"),)))
-    done = vm.run([one, two], trace=True)
+    first = say(ExchangeStep(((1, "x"),)), ExchangeStep((), (1,)))
+    second = say(ExchangeStep((), (0,)), ExchangeStep(((0, "y"),)))
+    done = vm.run([first, second], trace=True)
     assert [(m.round, m.source, m.target, m.value) for m in done.trace] == [
         (0, 0, 1, "x"),
         (1, 1, 0, "y"),
@@ -156,10 +156,10 @@ def test_memory_counts_shared_things_once_and_closures_too():
     hidden = list(range(500))
 
     def twice():
-        one, two = shared, shared
+        first, second = shared, shared
         see = lambda: hidden  # noqa: E731
         yield ExchangeStep()
-        return one, two, see
+        return first, second, see
 
     dialogue = twice()
     next(dialogue)
@@ -167,7 +167,7 @@ def test_memory_counts_shared_things_once_and_closures_too():
 
 
 def test_memory_counts_what_a_loop_goes_over():
-    """It is in no variable."""
+    """The list under a loop is in no variable, and counts all the same."""
 
     def loops(n):
         for _ in reversed([7] * n):
@@ -180,8 +180,8 @@ def test_memory_counts_what_a_loop_goes_over():
 
 
 def test_memory_counts_what_a_step_sends_and_hears():
-    one = say(ExchangeStep(((1, bytes(1000)),)))
-    done = vm.run([one, say(ExchangeStep((), (0,)))], memory=[0, 1])
+    sender = say(ExchangeStep(((1, bytes(1000)),)))
+    done = vm.run([sender, say(ExchangeStep((), (0,)))], memory=[0, 1])
     assert all(t.memory >= 1000 for t in done.ranks)
 
 

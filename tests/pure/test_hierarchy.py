@@ -1,4 +1,4 @@
-"""Nodes with several processes: limits, shared ports, ranks that are rounds ahead."""
+"""Nodes of several processes: limits, shared ports, ranks ahead by rounds."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ A, B = [300, 0, 17, 2000, 5, 5, 90], [40, 4000, 1]
 SIZES = {"p": 8, "q": 3, "ka": 240, "kb": 77}
 
 
-def machine(size, **more):
+def machine(size, **options):
     inside = Level(size, INNER.alpha, INNER.beta)
-    return Hierarchy((inside, Level(None, OUTER.alpha, OUTER.beta)), **more)
+    return Hierarchy((inside, Level(None, OUTER.alpha, OUTER.beta)), **options)
 
 
 def schedules():
@@ -49,25 +49,25 @@ def message(n):
     return (Span("tmp", 0, n),)
 
 
-def same(one, two):
+def same(first, second):
     for name in ("finish", "sent", "received", "messages", "sending", "receiving"):
-        assert np.array_equal(getattr(one, name), getattr(two, name)), name
-    assert one.rounds == two.rounds
+        assert np.array_equal(getattr(first, name), getattr(second, name)), name
+    assert first.rounds == second.rounds
     for name in ("source", "target", "size", "round", "start", "end"):
         rows = [
             np.lexsort((e.start, e.target, e.source, e.round))
-            for e in (one.events, two.events)
+            for e in (first.events, second.events)
         ]
         assert np.array_equal(
-            getattr(one.events, name)[rows[0]], getattr(two.events, name)[rows[1]]
+            getattr(first.events, name)[rows[0]], getattr(second.events, name)[rows[1]]
         ), name
 
 
-@pytest.mark.parametrize("made", list(schedules()), ids=lambda s: s.algorithm)
-def test_one_process_a_node_or_one_node_is_alpha_beta(made):
+@pytest.mark.parametrize("example", list(schedules()), ids=lambda s: s.algorithm)
+def test_one_process_a_node_or_one_node_is_alpha_beta(example):
     for size, model in ((1, OUTER), (1000, INNER)):
-        line = made.simulate(machine(size), record=True)
-        same(line, made.simulate(model, record=True))
+        line = example.simulate(machine(size), record=True)
+        same(line, example.simulate(model, record=True))
 
 
 def test_a_reduction_takes_its_time_as_in_alpha_beta():
@@ -76,16 +76,16 @@ def test_a_reduction_takes_its_time_as_in_alpha_beta():
         [Round(), Round((Send(1, message(5)),)), Round(then=(reduce,))],
         [Round(then=(reduce,)), Round((Recv(0, message(5)),), (reduce,))],
     ]
-    made = by_hand(chain)
-    line = made.simulate(machine(1, gamma=1e-9), record=True)
+    example = by_hand(chain)
+    line = example.simulate(machine(1, gamma=1e-9), record=True)
     model = AlphaBeta(OUTER.alpha, OUTER.beta, gamma=1e-9)
-    same(line, made.simulate(model, record=True))
+    same(line, example.simulate(model, record=True))
 
 
 def test_a_node_has_one_port_and_who_asks_first_goes_first():
     # two nodes of two; both of node 0 send to node 1; 3 also sends inside its node
     unit = Hierarchy((Level(2, 0.0, 1.0), Level(None, 0.0, 10.0)))
-    made = by_hand(
+    example = by_hand(
         [
             [Round((Send(2, message(1)), Send(1, message(1))))],
             [Round((Recv(0, message(1)), Send(3, message(1))))],
@@ -93,7 +93,7 @@ def test_a_node_has_one_port_and_who_asks_first_goes_first():
             [Round((Recv(2, message(1)), Recv(1, message(1))))],
         ]
     )
-    events = made.simulate(unit, record=True).events
+    events = example.simulate(unit, record=True).events
     spans = {
         (int(s), int(t)): (float(b), float(e))
         for s, t, b, e in zip(
@@ -142,15 +142,15 @@ def test_as_many_levels_as_wanted():
     assert swap(4).simulate(Hierarchy(free)).time == 2 * 100
 
 
-@pytest.mark.parametrize("made", list(schedules()), ids=lambda s: s.algorithm)
-def test_a_port_never_has_two_messages_at_a_time(made):
+@pytest.mark.parametrize("example", list(schedules()), ids=lambda s: s.algorithm)
+def test_a_port_never_has_two_messages_at_a_time(example):
     for size in (2, 3, 4):
-        line = made.simulate(machine(size), record=True)
+        line = example.simulate(machine(size), record=True)
         assert line.time >= never_two_at_a_port(line.events, size) * (1 - 1e-12)
 
 
 def test_a_gap_lets_start_ups_of_one_process_overlap():
-    """Four messages to others: their start-ups pass at once, but for the gaps."""
+    """Start-ups of four messages of a rank pass at once, except for the gaps."""
     four = by_hand(
         [
             [Round(tuple(Send(r, message(3)) for r in (1, 2, 3, 4)))],
@@ -166,16 +166,16 @@ def test_a_gap_lets_start_ups_of_one_process_overlap():
 
 
 def test_a_rank_may_be_rounds_ahead():
-    """Rank 0 sends in its first round what rank 2 receives in its third; the orders of
-    a round do not matter, as MPI takes what comes."""
-    made = by_hand(
+    """Rank 0 sends in round 0 the message that rank 2 receives in round 2. The orders
+    of a round do not matter, since MPI takes messages in any order."""
+    example = by_hand(
         [
             [Round((Send(2, message(5)),)), Round((Recv(1, message(1)),))],
             [Round((Send(0, message(1)), Send(2, message(2))))],
             [Round(), Round((Recv(1, message(2)),)), Round((Recv(0, message(5)),))],
         ]
     )
-    line = made.simulate(AlphaBeta(0.0, 1.0), record=True)
+    line = example.simulate(AlphaBeta(0.0, 1.0), record=True)
     # 2 takes what 1 sends after what 1 sends to 0, which waits for 0's first message
     rows = zip(line.events.source, line.events.target, strict=True)
     assert sorted(rows) == [(0, 2), (1, 0), (1, 2)]
@@ -183,8 +183,8 @@ def test_a_rank_may_be_rounds_ahead():
 
 
 def test_both_directions_of_a_round_overlap_though_one_comes_steps_later():
-    """Rank 1 sends to 2 and receives from 0 in one round; 0 comes two rounds late."""
-    made = by_hand(
+    """Rank 1 sends to 2 and receives from 0 in a round; 0 comes two rounds late."""
+    example = by_hand(
         [
             [Round((Send(3, message(4)),)), Round((Send(1, message(9)),))],
             [
@@ -195,12 +195,13 @@ def test_both_directions_of_a_round_overlap_though_one_comes_steps_later():
             [Round((Recv(0, message(4)),))],
         ]
     )
-    line = made.simulate(AlphaBeta(0.0, 1.0))
+    line = example.simulate(AlphaBeta(0.0, 1.0))
     assert line.finish.tolist() == [13, 14, 14, 4]
 
 
 def never_two_at_a_port(events, size):
-    """The most seconds that a node's port is busy; none has two messages at a time."""
+    """The most seconds for which a node's port is busy; fails for two messages at a
+    time."""
     most = 0.0
     outside = events.source // size != events.target // size
     for ends in (events.source // size, events.target // size):
@@ -214,9 +215,9 @@ def never_two_at_a_port(events, size):
 
 
 def test_a_cyclic_placement_is_a_renaming():
-    made = isthmus.schedule("allgatherv", "ring", counts=[100] * 8)
-    block = made.simulate(machine(4)).time
-    cyclic = made.simulate(machine(4, placement=[r % 2 for r in range(8)])).time
+    example = isthmus.schedule("allgatherv", "ring", counts=[100] * 8)
+    block = example.simulate(machine(4)).time
+    cyclic = example.simulate(machine(4, placement=[r % 2 for r in range(8)])).time
     assert block == pytest.approx(7 * (OUTER.alpha + 100 * OUTER.beta), rel=1e-12)
     # four at once through the port, as fast as it passes them or as each of them goes
     port, lane = 400 * OUTER.beta, OUTER.alpha + 100 * OUTER.beta
@@ -225,7 +226,7 @@ def test_a_cyclic_placement_is_a_renaming():
 
 
 def test_bad_machines_are_refused():
-    made = isthmus.schedule("allgatherv", "ring", counts=[1] * 5)
+    example = isthmus.schedule("allgatherv", "ring", counts=[1] * 5)
     with pytest.raises(ValueError, match="every level but the last"):
         Hierarchy((Level(None, 1, 1), Level(2, 1, 1)))
     with pytest.raises(ValueError, match="every level but the last"):
@@ -233,16 +234,17 @@ def test_bad_machines_are_refused():
     with pytest.raises(ValueError, match="one unit at least"):
         Hierarchy((Level(0, 1, 1),))
     with pytest.raises(ValueError, match="fewer places than 5"):
-        made.simulate(Hierarchy((Level(2, 1, 1), Level(2, 1, 1))))
+        example.simulate(Hierarchy((Level(2, 1, 1), Level(2, 1, 1))))
     with pytest.raises(ValueError, match="no room for 5"):
-        made.simulate(machine(2, placement=(0, 0, 0, 1, 1)))
+        example.simulate(machine(2, placement=(0, 0, 0, 1, 1)))
     with pytest.raises(ValueError, match="no room for 5"):
-        made.simulate(machine(2, placement=(0, 0)))
+        example.simulate(machine(2, placement=(0, 0)))
 
 
 def test_orders_that_wait_for_each_other_are_no_deadlock():
-    """All four messages are in flight at once: MPI takes what comes."""
-    made = by_hand(
+    """All four messages are in flight at once, since MPI takes messages in any
+    order."""
+    example = by_hand(
         [
             [Round((Send(2, message(1)), Send(3, message(1))))],
             [Round((Send(3, message(1)), Send(2, message(1))))],
@@ -250,9 +252,9 @@ def test_orders_that_wait_for_each_other_are_no_deadlock():
             [Round((Recv(0, message(1)), Recv(1, message(1))))],
         ]
     )
-    line = made.simulate(AlphaBeta(0.0, 1.0))
+    line = example.simulate(AlphaBeta(0.0, 1.0))
     assert line.messages.tolist() == [2, 2, 0, 0] and line.time == 4
-    assert made.simulate(machine(2)).time > 0
+    assert example.simulate(machine(2)).time > 0
 
 
 def test_a_deadlock_is_seen():

@@ -21,8 +21,8 @@ from isthmus.verify.verify import verify
 MODEL = AlphaBeta(2e-6, 1e-9)
 
 
-def time_of(of, name, model=MODEL, **sizes):
-    return isthmus.schedule(of, name, **sizes).simulate(model).time
+def time_of(collective, name, model=MODEL, **sizes):
+    return isthmus.schedule(collective, name, **sizes).simulate(model).time
 
 
 ROUNDS = AlphaBeta(1.0, 0.0)
@@ -51,12 +51,12 @@ def test_only_bruck_needs_a_commutative_operator():
         verify(schedule.all_ranks(), ordered.contract)
 
 
-@pytest.mark.parametrize("of", ["gatherv", "scatterv"])
+@pytest.mark.parametrize("collective", ["gatherv", "scatterv"])
 @pytest.mark.parametrize("root", [0, 5, 20])
-def test_a_rank_of_a_tree_knows_its_subtree_and_holds_no_more(of, root):
+def test_a_rank_of_a_tree_knows_its_subtree_and_holds_no_more(collective, root):
     p = 21
     counts = np.random.default_rng(8).choice([0, 1, 3, 8], p)
-    entry = registry.find(of, "binomial")
+    entry = registry.find(collective, "binomial")
     for v in range(1, p):
         r = (v + root) % p
         below = [(x + root) % p for x in range(v, min(v + (v & -v), p))]
@@ -67,9 +67,9 @@ def test_a_rank_of_a_tree_knows_its_subtree_and_holds_no_more(of, root):
         assert extent(rounds, "tmp") <= counts[below].sum()
 
 
-@pytest.mark.parametrize("of", ["gatherv", "scatterv"])
-def test_linear_knows_no_block_but_its_own(of):
-    counts, entry = [3, 0, 5, 1], registry.find(of, "linear")
+@pytest.mark.parametrize("collective", ["gatherv", "scatterv"])
+def test_linear_knows_no_block_but_its_own(collective):
+    counts, entry = [3, 0, 5, 1], registry.find(collective, "linear")
     for r in (0, 1, 3):
         own = OwnBlock(4, r, sum(counts[:r]), counts[r], sum(counts))
         known = trim(entry.program(4, r, Uneven(counts), 2))
@@ -77,9 +77,11 @@ def test_linear_knows_no_block_but_its_own(of):
 
 
 def test_the_roots_own_block_is_not_sent():
-    for of in ("gatherv", "scatterv"):
-        for entry in registry.algorithms(of):
-            schedule = isthmus.schedule(of, entry.name, counts=[1, 2, 9, 3], root=2)
+    for collective in ("gatherv", "scatterv"):
+        for entry in registry.algorithms(collective):
+            schedule = isthmus.schedule(
+                collective, entry.name, counts=[1, 2, 9, 3], root=2
+            )
             for rounds in schedule.all_ranks():
                 data = [c.data for x in rounds for c in x.comm]
                 assert sum(s.size for spans in data for s in spans) < 9
@@ -135,11 +137,11 @@ def test_a_rank_knows_only_the_blocks_that_pass_through_it():
 def test_an_irregular_reduce_scatter_takes_as_long_as_the_allgatherv_backwards():
     counts = [0, 70_000, 3, 3, 9000, 0, 1, 12, 400]
     for n in (1, 4, 9):
-        both = [
-            time_of(of, f"circulant(n={n})", counts=counts)
-            for of in ("reduce_scatter", "allgatherv")
+        times = [
+            time_of(collective, f"circulant(n={n})", counts=counts)
+            for collective in ("reduce_scatter", "allgatherv")
         ]
-        assert both[0] == pytest.approx(both[1], rel=0.02)
+        assert times[0] == pytest.approx(times[1], rel=0.02)
         schedule = isthmus.schedule(
             "reduce_scatter", f"circulant(n={n})", counts=counts
         )

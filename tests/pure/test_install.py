@@ -1,7 +1,7 @@
 """README, followed line by line in a clean environment, from the wheel on.
 
-`packaging/follow.py` says how. Without a network the wheel cannot be built, nor what it
-needs be installed: the test fails then.
+The steps are in `packaging/follow.py`. Without a network the test fails, because the
+wheel cannot be built, nor its dependencies installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory):
-    """A shell after the line of README that installs isthmus: here it is the wheel."""
+    """A shell after the line of README that installs isthmus, here from the wheel."""
     folder = tmp_path_factory.mktemp("installed")
     wheel = ["wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT)]
     subprocess.run([sys.executable, *follow.PIP, *wheel], check=True)

@@ -1,4 +1,4 @@
-"""Allgathers between groups: what is sent by whom, and names that are refused."""
+"""Allgathers between groups: messages by sender, and refused names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_good_ones_receive_everything_exactly_once(name, a, b):
 
 
 def test_the_figures_of_the_paper():
-    """Figure 1 (p=6, q=2): who exchanges with whom, and how much."""
+    """Figure 1 (p=6, q=2): the pairs of ranks that exchange, and the elements."""
     schedule = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=3, kb=6)
     for i in range(6):
         recv, send = schedule.rank(i)[0].comm
@@ -48,7 +48,7 @@ def test_the_figures_of_the_paper():
 
 
 def test_the_receive_order_of_algorithm_2():
-    """The sender that goes on comes first, the one that came from below last."""
+    """The sender that goes on comes first, the sender from below last."""
     # shares of 8: b0 gets a0 and part of a1, b1 gets a1, a2, a3 and part of a4
     schedule = isthmus.schedule(
         "inter_allgatherv", "balanced", a=[6, 4, 2, 1, 11], b=[0, 0, 0]

@@ -1,4 +1,4 @@
-"""A root and another group: what is known, sent and held, and what that gains."""
+"""A root and a remote group: known counts, sent and held data, and the gain."""
 
 from __future__ import annotations
 
@@ -19,14 +19,18 @@ from sampling import LONG
 
 WHOLE = ("inter_bcast", "inter_reduce")
 BLOCKS = ("inter_gather", "inter_gatherv", "inter_scatter", "inter_scatterv")
-ENTRIES = [(of, e) for of in WHOLE + BLOCKS for e in registry.algorithms(of)]
-IRREGULAR = [(of, e) for of, e in ENTRIES if of.endswith("v")]
+ENTRIES = [
+    (collective, e)
+    for collective in WHOLE + BLOCKS
+    for e in registry.algorithms(collective)
+]
+IRREGULAR = [(collective, e) for collective, e in ENTRIES if collective.endswith("v")]
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
 rng = np.random.default_rng(5)
 
 
-@pytest.mark.parametrize(("of", "entry"), IRREGULAR)
-def test_a_leaf_knows_its_own_block_unless_the_algorithm_says_more(of, entry):
+@pytest.mark.parametrize(("collective", "entry"), IRREGULAR)
+def test_a_leaf_knows_its_own_block_unless_the_algorithm_says_more(collective, entry):
     counts = [3, 0, 5, 1, 2]
     q = len(counts)
 
@@ -41,15 +45,15 @@ def test_a_leaf_knows_its_own_block_unless_the_algorithm_says_more(of, entry):
         with pytest.raises(ValueError, match="does not know"):
             by_those_who_know_little()
     else:
-        every = [rounds(v, Uneven(counts)) for v in range(1, q + 1)]
-        assert by_those_who_know_little() == every
+        with_all_counts = [rounds(v, Uneven(counts)) for v in range(1, q + 1)]
+        assert by_those_who_know_little() == with_all_counts
 
 
-@pytest.mark.parametrize("of", ["inter_gatherv", "inter_scatterv"])
+@pytest.mark.parametrize("collective", ["inter_gatherv", "inter_scatterv"])
 @pytest.mark.parametrize("name", ["binomial", "mixed", "mixed(size=5)"])
-def test_a_leaf_of_a_tree_knows_its_subtree_and_holds_no_more(of, name):
+def test_a_leaf_of_a_tree_knows_its_subtree_and_holds_no_more(collective, name):
     counts = rng.choice([0, 1, 3, 8], 21)
-    entry, n = registry.named(of, name), len(counts) + 1
+    entry, n = registry.named(collective, name), len(counts) + 1
     for v in range(1, n):
         below = slice(v - 1, v - 1 + (v & -v))
         known = np.zeros_like(counts)
@@ -67,7 +71,7 @@ def received(rounds):
 
 @pytest.mark.parametrize("name", ["scatter_allgather", "chain", "circulant"])
 def test_rounds_and_volumes_of_a_long_bcast(name):
-    """On the way to all of it, nobody gets much twice, and the root gets nothing."""
+    """No leaf gets much data twice, and the root gets none."""
     schedule = isthmus.schedule("inter_bcast", name, q=12, m=1200)
     root, *leaves = schedule.all_ranks()
     assert received(root) == 0
@@ -97,19 +101,19 @@ def test_only_graphs_nodes_and_unequal_hosts_need_a_commutative_operator():
         verify(schedule.all_ranks(), promised(7, 6))
 
 
-def time(of, name, **case_sizes):
-    return isthmus.schedule(of, name, **case_sizes).simulate(MODEL).time
+def time(collective, name, **case_sizes):
+    return isthmus.schedule(collective, name, **case_sizes).simulate(MODEL).time
 
 
-@pytest.mark.parametrize("of", WHOLE)
+@pytest.mark.parametrize("collective", WHOLE)
 @pytest.mark.parametrize("q", [2, 19])
 @pytest.mark.parametrize("name", ["chain", "circulant"])
-def test_the_number_of_parts_is_the_best(of, q, name):
+def test_the_number_of_parts_is_the_best(collective, q, name):
     startup, m = 1000, 40_000
     model = AlphaBeta(startup, 1.0)
 
     def taken(option):
-        schedule = isthmus.schedule(of, f"{name}({option})", q=q, m=m)
+        schedule = isthmus.schedule(collective, f"{name}({option})", q=q, m=m)
         return schedule.simulate(model).time
 
     best = min(taken(f"n={n}") for n in range(1, 40, 2 if LONG else 3))
@@ -121,21 +125,22 @@ Q, LARGE = 128, 256 << 20
 
 
 @pytest.mark.parametrize(
-    ("of", "library"),
+    ("collective", "library"),
     [("inter_bcast", "leader_ring"), ("inter_reduce", "leader_halving")],
 )
-def test_gain_over_libraries_and_distance_from_the_bound(of, library):
+def test_gain_over_libraries_and_distance_from_the_bound(collective, library):
     bound = log2(Q + 1) * MODEL.alpha + LARGE * MODEL.beta
-    ours = time(of, "circulant", q=Q, m=LARGE)
-    theirs = time(of, library, q=Q, m=LARGE)
-    entry = registry.find(of, "circulant").given(startup=STARTUP_ELEMENTS)
+    ours = time(collective, "circulant", q=Q, m=LARGE)
+    theirs = time(collective, library, q=Q, m=LARGE)
+    entry = registry.find(collective, "circulant").given(startup=STARTUP_ELEMENTS)
     claimed = entry.cost(Q + 1, LARGE, 2e-6, 1 / 12e9)
     assert ours == pytest.approx(claimed, rel=1e-5)
     assert theirs >= 2.7 * ours and ours <= 1.1 * bound
 
 
 def test_what_stands_between_an_ordered_reduction_and_the_bound():
-    """Filling a chain of 128 leaves: it takes 1.5 GB to be within a tenth of it."""
+    """A chain of 128 leaves takes time to fill: 1.5 GB come within a tenth of the
+    bound."""
     cost = registry.find("inter_reduce", "chain").cost
     for m, most, gain in ((LARGE, 1.25, 2.4), (1536 << 20, 1.1, 2.7)):
         bound = log2(Q + 1) * MODEL.alpha + m * MODEL.beta
@@ -145,32 +150,34 @@ def test_what_stands_between_an_ordered_reduction_and_the_bound():
         assert library(Q + 1, m, MODEL.alpha, MODEL.beta) >= gain * ours
 
 
-@pytest.mark.parametrize("of", ["inter_gather", "inter_scatter"])
-def test_gain_of_gather_and_scatter(of):
+@pytest.mark.parametrize("collective", ["inter_gather", "inter_scatter"])
+def test_gain_of_gather_and_scatter(collective):
     k = 1 << 20
     bound = log2(Q + 1) * MODEL.alpha + Q * k * MODEL.beta
-    assert time(of, "binomial", q=Q, k=k) == pytest.approx(bound, rel=1e-12)
+    assert time(collective, "binomial", q=Q, k=k) == pytest.approx(bound, rel=1e-12)
     for name in ("linear", "mixed"):
-        assert time(of, name, q=Q, k=k) <= 1.1 * bound
-        assert time(of, "leader", q=Q, k=k) >= 1.9 * time(of, name, q=Q, k=k)
+        assert time(collective, name, q=Q, k=k) <= 1.1 * bound
+        assert time(collective, "leader", q=Q, k=k) >= 1.9 * time(
+            collective, name, q=Q, k=k
+        )
 
 
 @pytest.mark.parametrize("q", [1, 2, 3, 5, 7, 12, 100])
-@pytest.mark.parametrize("of", ["inter_gather", "inter_scatter"])
-def test_the_tree_meets_both_bounds_for_every_group(of, q):
+@pytest.mark.parametrize("collective", ["inter_gather", "inter_scatter"])
+def test_the_tree_meets_both_bounds_for_every_group(collective, q):
     least = log2(q + 1) * MODEL.alpha + q * 64 * MODEL.beta
-    assert time(of, "binomial", q=q, k=64) == pytest.approx(least, rel=1e-12)
+    assert time(collective, "binomial", q=q, k=64) == pytest.approx(least, rel=1e-12)
 
 
-@pytest.mark.parametrize("of", ["inter_gatherv", "inter_scatterv"])
-def test_a_giant_goes_straight(of):
-    """Where it is at the bottom of a tree, all above it would wait for it."""
+@pytest.mark.parametrize("collective", ["inter_gatherv", "inter_scatterv"])
+def test_a_giant_goes_straight(collective):
+    """At the bottom of a tree, all ranks above would wait for the giant."""
     counts = [100] * 127
     counts[126] = 10_000_000
     bound = log2(128) * MODEL.alpha + sum(counts) * MODEL.beta
-    assert time(of, "mixed", counts=counts) <= bound + MODEL.alpha
-    assert time(of, "binomial", counts=counts) > 6 * bound
-    assert time(of, "linear", counts=counts) > bound + 100 * MODEL.alpha
+    assert time(collective, "mixed", counts=counts) <= bound + MODEL.alpha
+    assert time(collective, "binomial", counts=counts) > 6 * bound
+    assert time(collective, "linear", counts=counts) > bound + 100 * MODEL.alpha
 
 
 def test_small_and_large_blocks_lie_in_their_places():
@@ -212,14 +219,16 @@ SLOW = AlphaBeta(15e-6, 1 / 6e6)
 
 
 @pytest.mark.parametrize("name", ["chain", "circulant"])
-@pytest.mark.parametrize("of", ["inter_bcast", "inter_reduce"])
-def test_the_cost_is_that_of_the_best_number_of_parts(of, name):
-    """And the schedule that is told the start-up takes that time."""
-    entry, q, m = registry.find(of, name), 127, 1 << 20
+@pytest.mark.parametrize("collective", ["inter_bcast", "inter_reduce"])
+def test_the_cost_is_that_of_the_best_number_of_parts(collective, name):
+    """A schedule with the start-up as an option takes the time of the cost."""
+    entry, q, m = registry.find(collective, name), 127, 1 << 20
     best = entry.cost(q + 1, m, SLOW.alpha, SLOW.beta)
     startup = SLOW.alpha / SLOW.beta
-    told = isthmus.schedule(of, f"{name}(startup={startup})", q=q, m=m).simulate(SLOW)
-    assert told.time == pytest.approx(best, rel=0.02)
+    timeline = isthmus.schedule(
+        collective, f"{name}(startup={startup})", q=q, m=m
+    ).simulate(SLOW)
+    assert timeline.time == pytest.approx(best, rel=0.02)
     costs = (entry.given(n=n).cost for n in range(1, 6000, 1 if LONG else 10))
     least = min(cost(q + 1, m, SLOW.alpha, SLOW.beta) for cost in costs)
     assert best <= least <= best * (1 + (0 if LONG else 1e-3))
@@ -230,5 +239,5 @@ def test_parts_are_in_the_cost_of_pipelined():
         entry = registry.named("inter_allgather", f"pipelined(parts={parts})")
         return entry.cost(4, 4, 1000, 1000, 1.0, 1.0, None)
 
-    one, two, three = map(cost, (1, 2, 3))
-    assert three - two == two - one > 0
+    first, second, third = map(cost, (1, 2, 3))
+    assert third - second == second - first > 0

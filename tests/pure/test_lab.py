@@ -1,4 +1,4 @@
-"""The lab, as far as it needs no network: names, rates, command lines."""
+"""The lab without a network: names, rates, command lines."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_what_a_tool_said_is_the_error():
 
 
 def test_a_process_that_ends_is_gone_when_it_shows_no_environment():
-    """With much memory to give back it ends slowly, and is on its host meanwhile."""
+    """A process with much memory ends slowly, and is on its host meanwhile."""
     program = "much = b'x' * 10**8; print(flush=True); input()"
     command = [sys.executable, "-c", program]
     pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

@@ -1,4 +1,4 @@
-"""What is said when the processes of a measurement do not start."""
+"""The error messages of a measurement whose processes do not start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OTHER_LIBRARY = "RuntimeWarning: suspicious MPI execution environment"
 
 
 class Prints:
-    """A program that prints what all ranks of another one did, and fails."""
+    """A program that prints the recorded output of all ranks, and fails."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -33,7 +33,7 @@ class Prints:
 
 
 def said(text):
-    """What the user is told."""
+    """The error message for the user."""
     with pytest.raises(LaunchError) as caught:
         list(launch(print, None, 2, start=Prints(text)))
     return str(caught.value)
@@ -42,11 +42,11 @@ def said(text):
 def test_a_reason_that_is_known_is_one_line_for_all_ranks():
     trace = "\n".join(["Traceback (most recent call last):", *["  File x"] * 20])
     for text, part in ((NO_LIBRARY, "isthmus[mpich]"), (OTHER_LIBRARY, "on the PATH")):
-        told = said("\n".join(2 * [trace, text, "MPI_ABORT was invoked\n" * 12]))
-        assert part in told and "\n" not in told
+        reason = said("\n".join(2 * [trace, text, "MPI_ABORT was invoked\n" * 12]))
+        assert part in reason and "\n" not in reason
 
 
 def test_other_reasons_are_the_last_lines():
-    told = said("\n".join(map(str, range(100))))
-    assert told.startswith("mpiexec returned 3\n") and told.endswith("98\n99")
-    assert len(told.splitlines()) < 20
+    reason = said("\n".join(map(str, range(100))))
+    assert reason.startswith("mpiexec returned 3\n") and reason.endswith("98\n99")
+    assert len(reason.splitlines()) < 20

@@ -1,4 +1,4 @@
-"""The plugin launcher, tried on small suites under the MPI that is here."""
+"""The plugin launcher, tried on small suites under the installed MPI."""
 
 from __future__ import annotations
 

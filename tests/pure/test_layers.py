@@ -1,5 +1,5 @@
-"""What is imported, and when. Who may import whom is in `pyproject.toml`, where `make
-lint` reads it."""
+"""Imports of modules, and their time. The rules between layers are in `pyproject.toml`,
+where `make lint` reads them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ parse = cache(lambda path: ast.parse(path.read_text()))
 
 @cache
 def _imported(path: Path) -> set[Path]:
-    """The files of isthmus that a file imports, also at need, not for types alone."""
+    """The files of isthmus that a file imports, in functions too, not for types
+    alone."""
     files: set[Path] = set()
     pending: list[ast.AST] = [parse(path)]
     while pending:
@@ -36,19 +37,20 @@ def _imported(path: Path) -> set[Path]:
 
 
 def test_files_do_not_import_each_other_in_a_circle():
-    """Not even at need: who reads a file has then read all that the file stands on."""
+    """No circles in functions either, so that a reader of a file has read all files
+    below."""
     order = graphlib.TopologicalSorter({f: _imported(f) for f in FILES})
     order.prepare()
 
 
 def _imported_first(path: Path) -> set[Path]:
-    """The files and folders that a file imports when it is imported itself."""
-    found = set()
+    """The files and folders that a file imports at its own import."""
+    modules = set()
     for node in parse(path).body:
         if isinstance(node, ast.ImportFrom) and node.level:
             place = path.parents[node.level - 1] / (node.module or "").replace(".", "/")
-            found |= {place, *(place / name.name for name in node.names)}
-    return found
+            modules |= {place, *(place / name.name for name in node.names)}
+    return modules
 
 
 def test_what_has_to_do_with_devices_is_imported_at_need_alone():
@@ -74,29 +76,29 @@ def test_the_classes_can_be_imported_before_mpi_is_started():
 
 
 def test_the_classes_are_light_to_import():
-    """Neither the engine nor algorithms, models or pictures come with them."""
+    """The engine, algorithms, models and pictures are not imported."""
     pytest.importorskip("mpi4py")
     code = (
         "import isthmus, sys; isthmus.Intercomm, isthmus.Intracomm; "
         "print(*(m for m in sys.modules if m.partition('.')[0] == 'isthmus'))"
     )
     argv = [sys.executable, "-c", code]
-    found = subprocess.run(argv, check=True, timeout=600, stdout=-1, text=True)
-    names = found.stdout.split()
+    process = subprocess.run(argv, check=True, timeout=600, stdout=-1, text=True)
+    names = process.stdout.split()
     folders = {name.split(".")[1] for name in names if "." in name}
     assert "isthmus.mpi.comm.intercomm" in names and len(names) <= 20
     assert folders == {"mpi", "settings"}
 
 
 def test_a_choice_needs_no_model_of_costs():
-    """A program that only communicates loads none, nor pictures."""
+    """A program that only communicates imports no cost models and no pictures."""
     code = (
         "import isthmus.choose.between, isthmus.collectives.records, sys; "
         "print(*(m for m in sys.modules if m.partition('.')[0] == 'isthmus'))"
     )
     argv = [sys.executable, "-c", code]
-    found = subprocess.run(argv, check=True, timeout=600, stdout=-1, text=True)
-    folders = {name.split(".")[1] for name in found.stdout.split() if "." in name}
+    process = subprocess.run(argv, check=True, timeout=600, stdout=-1, text=True)
+    folders = {name.split(".")[1] for name in process.stdout.split() if "." in name}
     assert "choose" in folders
     assert not folders & {"cost", "draw", "explore", "bench"}
 

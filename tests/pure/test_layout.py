@@ -1,4 +1,4 @@
-"""Blocks, shares and what they have in common."""
+"""Blocks, shares and their overlaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The limit: no algorithm beats it anywhere, somewhere each collective reaches it."""
+"""The limit: a lower bound for all algorithms, reached by every collective
+somewhere."""
 
 from __future__ import annotations
 
@@ -44,20 +45,20 @@ def cases(draw):
     nodes = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
     known = [x for x in algorithms(collective) if x.name != "library"]
     entry = draw(st.sampled_from(known))
-    some = sweep.with_options if entry.node_memory else lambda e, _: sweep._names(e)
-    name = draw(st.sampled_from(some(entry, n)))
+    names_of = sweep.with_options if entry.node_memory else lambda e, _: sweep._names(e)
+    name = draw(st.sampled_from(names_of(entry, n)))
     try:
-        made = schedule(collective, name, nodes=nodes, **sizes)
-        made.all_ranks()
+        example = schedule(collective, name, nodes=nodes, **sizes)
+        example.all_ranks()
     except ValueError:  # not for groups of these sizes
         assume(False)
-    return made
+    return example
 
 
 @st.composite
-def machines(draw, made):
-    """Any machine, with the ranks where the schedule has them or anywhere."""
-    n, shares = made.n, made.shares_memory
+def machines(draw, example):
+    """Any machine, with ranks on the schedule's nodes or anywhere."""
+    n, shares = example.n, example.shares_memory
     kind = "nested" if shares else draw(st.sampled_from(["flat", "hosts", "nested"]))
     gamma, unit = draw(PER_BYTE), draw(st.sampled_from([1, 1000]))
     if kind == "flat":
@@ -81,7 +82,7 @@ def machines(draw, made):
     alone = draw(PER_BYTE)
     memory = Memory(alone, min(alone, draw(PER_BYTE)), draw(START_UPS))
     nodes = (
-        made.nodes
+        example.nodes
         if shares
         else draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
     )
@@ -93,16 +94,16 @@ def machines(draw, made):
 @given(st.data())
 @settings(deadline=None, max_examples=20_000 if LONG else 150)
 def test_no_algorithm_beats_the_limit(data):
-    made = data.draw(cases())
-    model = data.draw(machines(made))
-    took = made.simulate(model).time
-    for least in limits(made.contract, made.n, model):
+    example = data.draw(cases())
+    model = data.draw(machines(example))
+    took = example.simulate(model).time
+    for least in limits(example.contract, example.n, model):
         assert least.seconds <= took * (1 + 1e-9)
 
 
 def marked(contract, n):
-    """Who has each element in the beginning and who must have it in the end, read off
-    the marks of all buffers."""
+    """The ranks that have each element at the beginning and must have it at the end,
+    read from the marks of all buffers."""
     holders, wanted = defaultdict(set), defaultdict(set)
     for r in range(n):
         for buf in contract.before(r).values():
@@ -119,7 +120,7 @@ def element(mark):
 
 
 def by_elements(contract, n, where):
-    """What must enter and leave each unit, and pass in all, element by element."""
+    """The elements that must enter and leave each unit, and pass in all, one by one."""
     holders, wanted = marked(contract, n)
     enters, leaves = np.zeros((2, max(where) + 1), int)
     total = 0
@@ -142,12 +143,14 @@ def by_elements(contract, n, where):
 @given(st.data())
 @settings(deadline=None, max_examples=3_000 if LONG else 100)
 def test_what_must_move_is_what_the_marks_say(data):
-    made = data.draw(cases())
-    where = data.draw(st.lists(st.integers(0, 3), min_size=made.n, max_size=made.n))
+    example = data.draw(cases())
+    where = data.draw(
+        st.lists(st.integers(0, 3), min_size=example.n, max_size=example.n)
+    )
     where = np.unique(where, return_inverse=True)[1].tolist()
-    found = crossing(made.contract.demand(), where)
-    both = found.enters.tolist(), found.leaves.tolist(), found.total
-    assert both == by_elements(made.contract, made.n, where)
+    crossed = crossing(example.contract.demand(), where)
+    sums = crossed.enters.tolist(), crossed.leaves.tolist(), crossed.total
+    assert sums == by_elements(example.contract, example.n, where)
 
 
 @given(st.data())
@@ -164,15 +167,17 @@ def test_what_a_redistribution_must_move_is_what_the_marks_say(data):
     inside = data.draw(st.booleans())
     source = data.draw(of_four if inside else st.sampled_from([rows, columns, copies]))
     ends, ranks = (source, data.draw(of_four)), 4 if inside else None
-    made = redistribution(*ends, inside=ranks, combine=data.draw(st.booleans()))
-    made.verify()
-    where = data.draw(st.lists(st.integers(0, 3), min_size=made.n, max_size=made.n))
+    example = redistribution(*ends, inside=ranks, combine=data.draw(st.booleans()))
+    example.verify()
+    where = data.draw(
+        st.lists(st.integers(0, 3), min_size=example.n, max_size=example.n)
+    )
     where = np.unique(where, return_inverse=True)[1].tolist()
-    found = crossing(made.contract.demand(), where)
-    both = found.enters.tolist(), found.leaves.tolist(), found.total
-    assert both == by_elements(made.contract, made.n, where)
+    crossed = crossing(example.contract.demand(), where)
+    sums = crossed.enters.tolist(), crossed.leaves.tolist(), crossed.total
+    assert sums == by_elements(example.contract, example.n, where)
     on = on_nodes(AlphaBeta(1e-6, 1e-9), tuple(where))
-    assert of(made, on) <= made.simulate(on).time * (1 + 1e-9)
+    assert limit_seconds(example, on) <= example.simulate(on).time * (1 + 1e-9)
 
 
 #: for each collective an algorithm that is at the limit with a host for each rank, on
@@ -212,10 +217,12 @@ CLOSE = {
 
 
 def close_to_the_limit(collective):
-    """The time of that algorithm, as a multiple of the limit."""
+    """The time of an algorithm, as a multiple of the limit."""
     name, sizes = CLOSE[collective]
-    made, model = schedule(collective, name, **sizes), load("gigabit-ethernet")
-    return made.simulate(model).time / limit(made.contract, made.n, model).seconds
+    example, model = schedule(collective, name, **sizes), load("gigabit-ethernet")
+    return (
+        example.simulate(model).time / limit(example.contract, example.n, model).seconds
+    )
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
@@ -232,8 +239,8 @@ THREE_ON_A_NODE = (0, 0, 0, 1)
 
 
 def test_a_sum_leaves_a_node_combined_and_a_node_may_have_ranks_of_both_groups():
-    """Rank 3 is alone, and needs every element once, in and out: that it must pass on
-    twice as many was the limit once. Ranks 1 and 2 are a round ahead of the others."""
+    """Rank 3 is alone, and needs every element once, in and out; an earlier limit
+    counted twice as many. Ranks 1 and 2 are a round ahead."""
     m = 1 << 12
     send, tmp, recv = ((Span(buf, 0, m),) for buf in ("send", "tmp", "recv"))
     add = (Reduce(*send, *tmp),)
@@ -250,7 +257,7 @@ def test_a_sum_leaves_a_node_combined_and_a_node_may_have_ranks_of_both_groups()
         ],
         [Round((Send(2, send), Recv(0, recv)))],
     ]
-    made = UserSchedule(
+    example = UserSchedule(
         "inter_allreduce",
         "by hand",
         lambda: contracts.inter_allreduce(2, 2, m),
@@ -259,39 +266,40 @@ def test_a_sum_leaves_a_node_combined_and_a_node_may_have_ranks_of_both_groups()
         THREE_ON_A_NODE,
         True,
     )
-    made.verify()
+    example.verify()
     levels = Level(4, 1e-8, 1 / 100e9), Level(None, 1e-6, 1 / 1e9)
     model = Machine(levels, placement=THREE_ON_A_NODE, memory=Memory(1e-10))
-    least = limit(made.contract, 4, model)
+    least = limit(example.contract, 4, model)
     assert least.size == m
-    assert least.seconds <= made.simulate(model).time < 1.05 * least.seconds
+    assert least.seconds <= example.simulate(model).time < 1.05 * least.seconds
 
 
 @given(st.data())
 @settings(deadline=None, max_examples=5_000 if LONG else 100)
 def test_what_verifies_can_be_simulated(data):
-    """Also where ranks are rounds apart, and take messages in other orders."""
-    made = data.draw(cases())
+    """Ranks are rounds apart as well, and take messages in different orders."""
+    example = data.draw(cases())
     seed = data.draw(st.integers(0, 1 << 30))
     rng = np.random.default_rng(seed)
-    programs = [list(shaken(rounds, rng)) for rounds in made.all_ranks()]
-    each = tuple(range(r, r + 1) for r in range(made.n))
-    other = replace(made, program=lambda r: iter(programs[int(r)]), groups=each)
+    programs = [list(shaken(rounds, rng)) for rounds in example.all_ranks()]
+    each = tuple(range(r, r + 1) for r in range(example.n))
+    other = replace(example, program=lambda r: iter(programs[int(r)]), groups=each)
     try:
         UserSchedule.of(other).verify()
     except ScheduleError:  # messages of a pair in another order
         return
-    model = data.draw(machines(made))
+    model = data.draw(machines(example))
     line = other.simulate(model, record=True)
-    plain = made.simulate(model)
+    plain = example.simulate(model)
     assert line.sent.tolist() == plain.sent.tolist()
     assert line.received.tolist() == plain.received.tolist()
-    for least in limits(made.contract, made.n, model):
+    for least in limits(example.contract, example.n, model):
         assert least.seconds <= line.time * (1 + 1e-9)
 
 
 def shaken(rounds, rng):
-    """The rounds of a rank with idle ones between, and messages in another order."""
+    """The rounds of a rank with idle rounds between, and messages in a different
+    order."""
     for r in rounds:
         if rng.random() < 0.3:
             yield Round()
@@ -300,14 +308,14 @@ def shaken(rounds, rng):
 
 def test_groups_may_share_a_node():
     """Three and three on nodes of four: rank 3 is beside the first group."""
-    made = isthmus.schedule("inter_alltoall", "pairwise", p=3, q=3, ka=1, kb=1)
-    passed = crossing(made.contract.demand(), [0, 0, 0, 0, 1, 1])
+    example = isthmus.schedule("inter_alltoall", "pairwise", p=3, q=3, ka=1, kb=1)
+    passed = crossing(example.contract.demand(), [0, 0, 0, 0, 1, 1])
     assert passed.enters.tolist() == [6, 6] and passed.total == 12
 
 
 def test_the_bench_counts_what_passes_the_link_of_a_host():
-    one = case("allgather", (3, 2), 10)
-    passed = must_move(one, [0, 0, 1, 1, 2])
+    bench_case = case("allgather", (3, 2), 10)
+    passed = must_move(bench_case, [0, 0, 1, 1, 2])
     assert passed.enters.tolist() == [20, 30, 30]
     root = must_move(case("gather", (3, 2), 10), [0, 0, 1, 1, 2])
     assert root.enters.tolist() == [20, 0, 0]
@@ -316,30 +324,38 @@ def test_the_bench_counts_what_passes_the_link_of_a_host():
     assert matrix.most == 2048 // 2
 
 
-def of(made, on):
-    return limit(made.contract, made.n, on).seconds
+def limit_seconds(example, on):
+    return limit(example.contract, example.n, on).seconds
 
 
 def test_a_byte_leaves_its_node_once_whoever_needs_it():
     where = [0, 1, 2, 0, 1, 2]
     sizes = {"counts": [6000, 0, 0, 0, 0, 0], "nodes": where}
-    made = isthmus.schedule("allgatherv", "ring", **sizes)
-    across = (on := placed(MACHINE, made)).levels[1]
-    assert of(made, on) == pytest.approx(across.alpha + 6000 * across.beta)
+    example = isthmus.schedule("allgatherv", "ring", **sizes)
+    across = (on := placed(MACHINE, example)).levels[1]
+    assert limit_seconds(example, on) == pytest.approx(
+        across.alpha + 6000 * across.beta
+    )
 
 
 def test_ranks_of_a_node_may_send_and_copy_at_once():
-    made = isthmus.schedule("allgatherv", "ring", counts=[6000, 0], nodes=[0, 0])
+    example = isthmus.schedule("allgatherv", "ring", counts=[6000, 0], nodes=[0, 0])
     on = on_nodes(MACHINE, (0, 0))
     rate = 1 / on.levels[0].beta + 1 / on.memory.alone
-    assert of(made, on) == pytest.approx(6000 / rate)
+    assert limit_seconds(example, on) == pytest.approx(6000 / rate)
 
 
 def test_a_rank_must_receive_what_it_does_not_have():
-    made = isthmus.schedule("inter_allgather", "direct", p=6, q=2, ka=600, kb=300)
-    assert of(made, MACHINE) == pytest.approx(MACHINE.alpha + 3600 * MACHINE.beta)
-    made = isthmus.schedule("alltoall", "pairwise", p=4, k=100)
-    assert of(made, MACHINE) == pytest.approx(MACHINE.alpha + 300 * MACHINE.beta)
-    made = isthmus.schedule("barrier", "dissemination", p=4)
-    assert of(made, MACHINE) == MACHINE.alpha
-    assert of(isthmus.schedule("barrier", "dissemination", p=1), MACHINE) == 0
+    example = isthmus.schedule("inter_allgather", "direct", p=6, q=2, ka=600, kb=300)
+    assert limit_seconds(example, MACHINE) == pytest.approx(
+        MACHINE.alpha + 3600 * MACHINE.beta
+    )
+    example = isthmus.schedule("alltoall", "pairwise", p=4, k=100)
+    assert limit_seconds(example, MACHINE) == pytest.approx(
+        MACHINE.alpha + 300 * MACHINE.beta
+    )
+    example = isthmus.schedule("barrier", "dissemination", p=4)
+    assert limit_seconds(example, MACHINE) == MACHINE.alpha
+    assert (
+        limit_seconds(isthmus.schedule("barrier", "dissemination", p=1), MACHINE) == 0
+    )

@@ -1,4 +1,4 @@
-"""The reference machine and the verifier: what they accept and what they catch."""
+"""The reference machine and the verifier: accepted and refused programs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ from isthmus.verify.verify import WrongResult, verify
 @pytest.fixture
 def exchange():
     """A right schedule to spoil: programs of all ranks, and the contract."""
-    made = isthmus.schedule("inter_allgather", "segmented+ring", p=4, q=2, ka=6, kb=8)
-    programs = made.all_ranks()
-    verify(programs, made.contract)
-    return programs, made.contract
+    allgather = isthmus.schedule(
+        "inter_allgather", "segmented+ring", p=4, q=2, ka=6, kb=8
+    )
+    programs = allgather.all_ranks()
+    verify(programs, allgather.contract)
+    return programs, allgather.contract
 
 
 def spoil(programs, rank, at, change):
-    """The programs with one round of one rank changed."""
+    """The programs with a single round of a rank changed."""
     spoilt = [list(p) for p in programs]
     spoilt[rank][at] = change(spoilt[rank][at])
     return spoilt
@@ -156,7 +158,7 @@ def test_a_message_to_nobody_is_caught():
 
 
 def chain_reduce(p, n, order):
-    """Each rank combines what came from the one before it with its own."""
+    """Each rank combines the data from the rank before with its own."""
     own, room = Span("send", 0, n), Span("tmp", 0, n)
     programs = []
     for r in range(p):

@@ -1,4 +1,4 @@
-"""Machine files: what ships works, what is wrong is said in one line."""
+"""Machine files: shipped machines work, and defects are a line of error."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_what_ships_simulates_and_says_where_it_is_from(name):
     assert machine.name != name
     assert "arithmetic" in machine.note or "Typical values" in machine.note
     sizes = {"p": 100, "q": 28, "ka": 1000, "kb": 1000}
-    made = isthmus.schedule("inter_allgather", "segmented+bruck", **sizes)
-    assert 0 < made.simulate(machine).time < 1
+    example = isthmus.schedule("inter_allgather", "segmented+bruck", **sizes)
+    assert 0 < example.simulate(machine).time < 1
 
 
 def test_the_shipped_machines():

@@ -1,4 +1,4 @@
-"""What the report on Moody et al. 2011 rests on, and what it says."""
+"""The basis and the words of the report on Moody et al. 2011."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "moody2011"
 
 
 def by_dialogues(job, dialogue):
-    """A full run of all processes under the same machine."""
+    """A full run of all processes, on the machine of a job."""
     model = machine(job.machine, job.startup)
     links = [from_size(i, job.n) for i in range(job.n)]
     talks = [dialogue(*x) for x in zip(links, entries(job), strict=True)]
@@ -71,12 +71,13 @@ SORTED = ["gather_scatter", "cheng128", "cheng512"]
 
 @pytest.mark.parametrize("name", SORTED)
 def test_items_known_by_their_sizes_cost_what_full_runs_cost(name):
-    job, found = SplitJob(name, 2048 if LONG else 1024), find(name)
-    assert_same(point(job), by_dialogues(job, lambda *x: place(*x, found)))
+    job, algorithm = SplitJob(name, 2048 if LONG else 1024), find(name)
+    assert_same(point(job), by_dialogues(job, lambda *x: place(*x, algorithm)))
 
 
 def gathered(link, entry):
-    """Everyone has the table of all; sorting it sends nothing."""
+    """A dialogue with which all processes get the table; a serial sort sends no
+    more."""
     table = yield from allgather(link, (entry.color, entry.key, link.address))
     return len(table)
 
@@ -91,13 +92,14 @@ def gathered_by_mpi(link, entry):
     [("allgather_group", gathered), ("allgather_mpi", gathered_by_mpi)],
 )
 def test_tables_known_by_their_sizes_cost_what_full_tables_cost(name, dialogue):
-    """Of many processes only the messages, as so many serial sorts take long."""
+    """Of many processes only messages are compared, because serial sorts of all take
+    long."""
     job = SplitJob(name, 2048 if LONG else 512)
     done = by_dialogues(job, dialogue)
     assert set(done.results) == {job.n}
     assert_same(point(job), done)
-    job, found = SplitJob(name, 128), find(name)
-    assert_same(point(job), by_dialogues(job, lambda *x: place(*x, found)))
+    job, algorithm = SplitJob(name, 128), find(name)
+    assert_same(point(job), by_dialogues(job, lambda *x: place(*x, algorithm)))
 
 
 @pytest.mark.parametrize(
@@ -111,8 +113,8 @@ def test_tables_known_by_their_sizes_cost_what_full_tables_cost(name, dialogue):
     ids=lambda job: job.algorithm,
 )
 def test_points_are_those_of_full_runs(job):
-    found = find(job.algorithm)
-    assert_same(point(job), by_dialogues(job, lambda *x: place(*x, found)))
+    split = find(job.algorithm)
+    assert_same(point(job), by_dialogues(job, lambda *x: place(*x, split)))
 
 
 def test_fewer_bins_are_those_of_dialogues_too():
@@ -129,10 +131,10 @@ def test_rounds_of_many_processes():
     n = 4096
     k = rounds(n)
     assert point(SplitJob("bitonic", n)).rounds == k + k * (k + 1) // 2 + 1 + k + 1
-    found = point(SplitJob("hash", n, 1, 5, False)).rounds
-    assert found == 2 * k + 1
-    found = point(SplitJob("hash", n, 4, 5, False)).rounds
-    assert found <= 3 * k + 1
+    counted = point(SplitJob("hash", n, 1, 5, False)).rounds
+    assert counted == 2 * k + 1
+    counted = point(SplitJob("hash", n, 4, 5, False)).rounds
+    assert counted <= 3 * k + 1
 
 
 def test_the_jobs_are_those_of_the_figures():
@@ -192,18 +194,18 @@ def test_other_start_up_times_are_the_same_run(name):
         tuple(jobs),
         (SplitJob("hash", 60),),
     ]
-    for job, found in zip(jobs, points(tuple(jobs)), strict=True):
-        assert replace(point(job), took=0) == replace(found, took=0)
+    for job, job_points in zip(jobs, points(tuple(jobs)), strict=True):
+        assert replace(point(job), took=0) == replace(job_points, took=0)
     assert len({x.network for x in points(tuple(jobs))}) == 3
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A report on few processes: its folder and its points."""
+    """A report on few processes: the folder and the points."""
     folder, sizes = tmp_path_factory.mktemp("moody"), (16, 64)
     jobs = jobs_by_run((*figure_jobs(sizes, sizes), *varied_jobs(sizes)))
-    found = [x for some in jobs for x in points(some)]
-    found.append(replace(found[0], n=MILLION, resident=1))
+    all_points = [x for run_jobs in jobs for x in points(run_jobs)]
+    all_points.append(replace(all_points[0], n=MILLION, resident=1))
     weighed = [memory(job) for job in memory_jobs(sizes)]
 
     def look(figure, to, name):
@@ -213,17 +215,17 @@ def small(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "save", report.save if LONG else look)
-        report.write(folder, found, weighed, *sizes)
-    return folder, found
+        report.write(folder, all_points, weighed, *sizes)
+    return folder, all_points
 
 
 def test_a_small_report(small):
     folder, _ = small
-    made = (folder / "report.md").read_text(encoding="utf-8")
-    assert "{" not in made and "reorder, 64 processes: fastest Cheng" in made
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    assert "{" not in text and "reorder, 64 processes: fastest Cheng" in text
     for name in ("figure3", "figure4", "figure5", "counts", "memory"):
         assert (folder / f"{name}.png").exists()
-        assert f"{name}.png" in made
+        assert f"{name}.png" in text
     for name in ("points", "memory", "ratios"):
         assert (folder / f"{name}.csv").stat().st_size > 0
 
@@ -235,8 +237,8 @@ def test_ratios_are_those_of_the_points(small):
         for p in points
         if (p.figure, p.n, p.bits, p.machine) == (3, 16, 32, DAWN)
     }
-    found = {row.what: row for row in ratios(points, 16, 64)}
-    row = found["reorder, 16 processes: Radix / Bitonic"]
+    row_of = {row.what: row for row in ratios(points, 16, 64)}
+    row = row_of["reorder, 16 processes: Radix / Bitonic"]
     slow, fast = times["radix", 1.0], times["bitonic", 1.0]
     assert row.here == slow.seconds / fast.seconds
     assert row.messages == slow.network / fast.network
@@ -247,25 +249,27 @@ def test_ratios_are_those_of_the_points(small):
 
 @cache
 def read(name, kind):
-    """A table that the report was written with."""
-    made = {"int": int, "float": float, "str": str, "bool": lambda x: x == "True"}
-    types = {f.name: made[f.type] for f in fields(kind)}
+    """The rows of a table from which the report was written."""
+    parsers = {"int": int, "float": float, "str": str, "bool": lambda x: x == "True"}
+    types = {f.name: parsers[f.type] for f in fields(kind)}
     with (DOCS / name).open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return [kind(**{k: types[k](v) for k, v in row.items()}) for row in rows]
 
 
 def test_the_report_in_the_docs_is_what_its_tables_say():
-    made = report.words(read("points.csv", SplitPoint), read("memory.csv", PeakMemory))
-    assert made == (DOCS / "report.md").read_text("utf-8")
+    text = report.words(read("points.csv", SplitPoint), read("memory.csv", PeakMemory))
+    assert text == (DOCS / "report.md").read_text("utf-8")
 
 
 def test_what_the_report_says_agrees():
-    """The words of the report are written for these."""
+    """The agreements and failures on which the words of the report rest."""
     paper = [p for p in read("points.csv", SplitPoint) if p.n != MILLION]
     agrees = {row.what: row.agrees for row in ratios(paper)}
     assert agrees[f"reorder, {MAX_PROCESSES} processes: serial sorts / Bitonic"]
-    few = [so for what, so in agrees.items() if f", {FEW_GROUPS} groups" in what]
+    few = [
+        so for sentence, so in agrees.items() if f", {FEW_GROUPS} groups" in sentence
+    ]
     assert len(few) == 8 and all(few)
     assert not agrees[f"reorder, {MAX_PROCESSES} processes: Radix / Bitonic"]
     assert not agrees[f"reorder, {MAX_PROCESSES} processes: fastest Cheng / Bitonic"]
@@ -281,11 +285,11 @@ def test_what_the_report_says_agrees():
 @pytest.mark.parametrize("name", ["hash", "bitonic", "radix"])
 def test_many_processes_take_no_longer_and_no_more_than_they_may(name):
     """Two minutes of a core and 2 GiB for 65 536, so that a million can be done."""
-    found = measured(
+    measurements = measured(
         SplitJob(name, MAX_PROCESSES, FEW_GROUPS if name == "hash" else 0, 80)
     )
-    assert found.took < 120
-    assert 0 < found.resident < 2 * 2**30
+    assert measurements.took < 120
+    assert 0 < measurements.resident < 2 * 2**30
 
 
 def test_the_report_has_all_points_of_a_million():

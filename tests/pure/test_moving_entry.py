@@ -1,4 +1,4 @@
-"""The entry that moves: right for any pieces and placement, never above its bound."""
+"""The moving entry: right for any pieces and placement, never above the bound."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def test_every_port_has_one_piece_in_a_round(a, b, size, data):
     schedule = isthmus.schedule(
         "inter_allgatherv", f"moving_entry(size={size})", a=a, b=b, nodes=nodes
     )
-    both = queues(a, b, size, nodes)
+    both_queues = queues(a, b, size, nodes)
     for r in range(schedule.n):
         rounds = list(schedule.program(r))
-        assert len(rounds) <= rounds_of(*both)
+        assert len(rounds) <= rounds_of(*both_queues)
         wanted = sum(b) if r < len(a) else sum(a)
         received = 0
         for x in rounds:
@@ -65,7 +65,7 @@ def test_every_port_has_one_piece_in_a_round(a, b, size, data):
             assert all(n <= size for _, n in moved)
             received += sum(n for kind, n in moved if kind is Recv)
         assert received == wanted
-    assert schedule.simulate(ROUNDS).time <= rounds_of(*both)
+    assert schedule.simulate(ROUNDS).time <= rounds_of(*both_queues)
 
 
 @settings(max_examples=60)
@@ -78,7 +78,7 @@ def test_the_rounds_are_those_of_the_proof(a, b, size):
 
 
 def test_every_round_that_is_counted_is_needed():
-    """All that `rounds_of` counts is needed: pieces, moves, and the way round."""
+    """Every round in `rounds_of` is necessary: pieces, moves, and the way round."""
     a, b = [60] + [0] * 7, [8] * 8
     schedule = isthmus.schedule("inter_allgatherv", "moving_entry(size=4)", a=a, b=b)
     # the giant pauses for seven owners, and its last piece makes seven more hops
@@ -87,7 +87,7 @@ def test_every_round_that_is_counted_is_needed():
 
 @pytest.mark.parametrize("n", [4, 16])
 def test_a_giant_takes_little_more_than_the_bound(n):
-    """One block of M beside equal ones: Algorithm 2 takes nearly twice the bound."""
+    """A block of M beside equal blocks: Algorithm 2 takes nearly twice the bound."""
     m = 48_000
     giant, equal = [m] + [0] * (n - 1), [m // n] * n
     for a, b in ((giant, equal), (equal, giant), (giant, giant)):
@@ -114,8 +114,8 @@ def test_short_pieces_come_as_near_as_one_likes(a, b):
 def test_a_reduction_takes_as_long_and_two_pieces_of_scratch():
     a, b = [64] + [0] * 7, [8] * 8
     forth, back = (
-        isthmus.schedule(of, "moving_entry(size=4)", a=a, b=b)
-        for of in ("inter_allgatherv", "inter_reduce_scatter")
+        isthmus.schedule(collective, "moving_entry(size=4)", a=a, b=b)
+        for collective in ("inter_allgatherv", "inter_reduce_scatter")
     )
     for model in (ROUNDS, BYTES):
         assert back.simulate(model).time == pytest.approx(forth.simulate(model).time)
@@ -124,8 +124,8 @@ def test_a_reduction_takes_as_long_and_two_pieces_of_scratch():
 
 
 def test_a_node_is_entered_once():
-    """Where the largest block of each node is all it has, its ranks are neighbours and
-    every byte crosses each port of a node once."""
+    """If all data of each node are in its largest block, ranks of a node are
+    neighbours, and every byte crosses each port of a node once."""
     nodes = [0, 1, 2, 0, 1, 2] * 2
     nodes = [x + 3 * (r >= 6) for r, x in enumerate(nodes)]
     a, b = [600, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 600]
@@ -152,8 +152,8 @@ def test_pieces_follow_the_start_up():
     assert sizes == sorted(sizes) and sizes[-1] == 1 << 20
     times = []
     for size in (*sizes[:3],):
-        both = [queue(k, np.argsort(k, kind="stable"), size) for k in counts]
-        times.append(rounds_of(*both) * (100 + size))
+        both_queues = [queue(k, np.argsort(k, kind="stable"), size) for k in counts]
+        times.append(rounds_of(*both_queues) * (100 + size))
     assert times[1] == min(times)
 
 
@@ -161,5 +161,5 @@ def test_nothing_to_send_takes_no_round():
     schedule = isthmus.schedule("inter_allgatherv", "moving_entry", a=[0, 0], b=[0])
     assert all(not schedule.rank(r) for r in range(3))
     blocks = [Uneven(np.array([0, 0])), Uneven(np.array([0]))]
-    both = [queue(np.zeros(n, int), np.arange(n), 4) for n in (2, 1)]
-    assert [x.n for x in departures_of(blocks, both)] == [0, 0]
+    both_queues = [queue(np.zeros(n, int), np.arange(n), 4) for n in (2, 1)]
+    assert [x.n for x in departures_of(blocks, both_queues)] == [0, 0]

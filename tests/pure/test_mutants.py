@@ -1,4 +1,4 @@
-"""The mutations of a source: all of its operators, none of its words."""
+"""The mutations of a source: all operators, no words."""
 
 from __future__ import annotations
 
@@ -21,19 +21,22 @@ def function(x: int | None, rows: list[int]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def found():
+def mutants_of_source():
     return mutations(SOURCE)
 
 
-def test_each_is_another_program(found):
-    changed = [mutation.apply(SOURCE) for mutation in found]
-    assert len({SOURCE, *changed}) == len(found) + 1
+def test_each_is_another_program(mutants_of_source):
+    changed = [mutation.apply(SOURCE) for mutation in mutants_of_source]
+    assert len({SOURCE, *changed}) == len(mutants_of_source) + 1
     for source in changed:
         compile(source, "changed", "exec")
 
 
-def test_each_is_shown_with_the_lines_of_its_statement(found):
-    shown = {m.shown: (m.first_line, m.last_line, m.is_in_function) for m in found}
+def test_each_is_shown_with_the_lines_of_its_statement(mutants_of_source):
+    shown = {
+        m.shown: (m.first_line, m.last_line, m.is_in_function)
+        for m in mutants_of_source
+    }
     assert shown["4 -> 5"] == (2, 2, False)
     assert shown["x < 3 -> x <= 3"] == (8, 8, True)
     assert shown["x < 3 and not rows -> x < 3 or not rows"] == (8, 8, True)
@@ -42,6 +45,6 @@ def test_each_is_shown_with_the_lines_of_its_statement(found):
     assert shown['raise ValueError(f"{x} > 5") -> pass'] == (11, 11, True)
 
 
-def test_words_and_types_are_left_alone(found):
-    assert not [m for m in found if m.first_line in (1, 5, 6, 7)]
-    assert not [m for m in found if "words" in m.shown or "int" in m.shown]
+def test_words_and_types_are_left_alone(mutants_of_source):
+    assert not [m for m in mutants_of_source if m.first_line in (1, 5, 6, 7)]
+    assert not [m for m in mutants_of_source if "words" in m.shown or "int" in m.shown]

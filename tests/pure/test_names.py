@@ -71,7 +71,7 @@ CLASSES_ALLOWED = {
 
 @cache
 def parsed() -> dict[str, ast.Module]:
-    """The syntax tree of each source file, by its path below the package."""
+    """The syntax tree of each source file, by the path below the package."""
     files = sorted(ROOT.rglob("*.py"))
     return {f.relative_to(ROOT).as_posix(): ast.parse(f.read_text()) for f in files}
 

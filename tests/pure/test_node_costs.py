@@ -19,7 +19,8 @@ INSIDE = ("allgatherv", "allreduce", "reduce_scatter", "alltoall", "barrier")
 
 
 def by_turns(names, networks):
-    """Each collective on a network, and the next one on the next."""
+    """Each collective on a network, the following collective on the following
+    network."""
     return [
         (name, network)
         for i, name in enumerate(names)
@@ -28,8 +29,7 @@ def by_turns(names, networks):
 
 
 def sizes(collective, p, k):
-    """The sizes of a schedule, those of its closed form, and the bytes of a node's
-    memory that take all of it at once, for each rank of a node and each node."""
+    """The sizes of a schedule, and the arguments of the closed form."""
     m, blocks = p * k, [k] * p
     return {
         "inter_allgather": ({"p": p, "q": p, "ka": k, "kb": k}, (p, p, k, k)),
@@ -54,7 +54,7 @@ def sizes(collective, p, k):
 
 
 def memory(collective, nodes, n, k):
-    """The bytes that a call takes of a node's memory at once."""
+    """The bytes of a node's memory that a call takes at once."""
     p, m = nodes * n, nodes * n * k
     name = collective.removeprefix("inter_")
     if name in ("reduce_scatter", "allreduce"):
@@ -64,26 +64,28 @@ def memory(collective, nodes, n, k):
     return m + (n * k if collective == "inter_allgather" else 0)
 
 
-def both(collective, nodes, n, k, network, node, gamma=0.0, chunks=1, one=False):
-    """The simulated time and the claimed one, in so many chunks."""
-    given, claimed = sizes(collective, nodes * n, k)
+def simulated_and_claimed(
+    collective, nodes, n, k, network, node, gamma=0.0, chunks=1, is_single=False
+):
+    """The simulated time and the time of the closed form, for a number of chunks."""
+    case_sizes, claimed = sizes(collective, nodes * n, k)
     alpha, beta = network
     size = max(memory(collective, nodes, n, k) // chunks, 1)
     name = f"node_aware(startup={alpha / beta}, size={size})"
     if "barrier" in collective:
         name = "node_aware"
-    ranks = isthmus.schedule(collective, name, **given).n
+    ranks = isthmus.schedule(collective, name, **case_sizes).n
     where = [r // n for r in range(ranks)]
     if collective.removeprefix("inter_") in ROOTED and ranks == nodes * n + 1:
         where = [nodes, *where[:-1]]
-    if one:
+    if is_single:
         where, size = [0] * ranks, 1 << 20
         name = "node_aware" if "barrier" in collective else f"node_aware(size={size})"
-    made = isthmus.schedule(collective, name, nodes=where, **given)
+    node_schedule = isthmus.schedule(collective, name, nodes=where, **case_sizes)
     levels = Level(ranks, 5e-7, 1 / 8e9), Level(None, *network)
     machine = Hierarchy(levels, gamma, placement=tuple(where), memory=node)
     cluster = Cluster(
-        ranks if one else n,
+        ranks if is_single else n,
         *network,
         node.alone,
         node.together,
@@ -92,7 +94,7 @@ def both(collective, nodes, n, k, network, node, gamma=0.0, chunks=1, one=False)
         size,
     )
     form = find(collective, "node_aware").cost
-    return made.simulate(machine).time, form(*claimed, cluster)
+    return node_schedule.simulate(machine).time, form(*claimed, cluster)
 
 
 @pytest.mark.parametrize(
@@ -100,38 +102,40 @@ def both(collective, nodes, n, k, network, node, gamma=0.0, chunks=1, one=False)
 )
 def test_exact_between_groups_where_memory_is_not_the_limit(name, network):
     for nodes, n, k, chunks in [(4, 2, 4096, 4), (2, 4, 64, 1)]:
-        given = f"inter_{name}", nodes, n, k, network, FREE
-        simulated, claimed = both(*given, chunks=chunks)
+        case = f"inter_{name}", nodes, n, k, network, FREE
+        simulated, claimed = simulated_and_claimed(*case, chunks=chunks)
         assert claimed == pytest.approx(simulated, rel=1e-3), (nodes, n, k)
 
 
 @pytest.mark.parametrize(("name", "network"), by_turns(INSIDE, NETWORKS[::2]))
 def test_exact_inside_a_group_where_memory_is_not_the_limit(name, network):
     for nodes, n, k, chunks in [(4, 2, 4096, 4), (2, 4, 64, 1)]:
-        simulated, claimed = both(name, nodes, n, k, network, FREE, chunks=chunks)
+        simulated, claimed = simulated_and_claimed(
+            name, nodes, n, k, network, FREE, chunks=chunks
+        )
         assert claimed == pytest.approx(simulated, rel=1e-3), (nodes, n, k)
 
 
 @pytest.mark.parametrize("name", [*BETWEEN, *ROOTED])
 def test_exact_on_one_node(name):
     """But for a reduce, where the root combines alone."""
-    given = f"inter_{name}", 1, 6, 100, NETWORKS[0], COPIES
-    simulated, claimed = both(*given, gamma=5e-11, one=True)
+    case = f"inter_{name}", 1, 6, 100, NETWORKS[0], COPIES
+    simulated, claimed = simulated_and_claimed(*case, gamma=5e-11, is_single=True)
     assert claimed == pytest.approx(simulated, rel=0.01 if name == "reduce" else 1e-9)
 
 
 @pytest.mark.parametrize(("name", "network"), by_turns([*BETWEEN, *ROOTED], NETWORKS))
 def test_close_between_groups_where_copies_take_time(name, network):
     for nodes, n, k, chunks in [(4, 2, 1 << 14, 4), (2, 4, 64, 1)]:
-        given = f"inter_{name}", nodes, n, k, network, COPIES
-        simulated, claimed = both(*given, gamma=5e-11, chunks=chunks)
+        case = f"inter_{name}", nodes, n, k, network, COPIES
+        simulated, claimed = simulated_and_claimed(*case, gamma=5e-11, chunks=chunks)
         assert claimed == pytest.approx(simulated, rel=0.2), (nodes, n, k)
 
 
 @pytest.mark.parametrize("name", ["bcast", "reduce", "gatherv", "scatterv"])
 def test_of_the_same_size_where_the_root_is_on_a_node(name):
-    """The root's own node needs less; the closed form is that of a root elsewhere."""
+    """The root's own node needs less; the closed form is for a root elsewhere."""
     for nodes, n, k, chunks in [(4, 2, 1 << 14, 4), (2, 4, 64, 1)]:
-        given = name, nodes, n, k, NETWORKS[0], COPIES
-        simulated, claimed = both(*given, gamma=5e-11, chunks=chunks)
+        case = name, nodes, n, k, NETWORKS[0], COPIES
+        simulated, claimed = simulated_and_claimed(*case, gamma=5e-11, chunks=chunks)
         assert claimed / 1.7 < simulated < 1.7 * claimed, (nodes, n, k)

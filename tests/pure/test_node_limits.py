@@ -20,9 +20,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("of", CASES)
-def test_close_to_the_limit_of_the_port(of):
-    assert 1 <= of_limit(of, *CASES[of][:2], per_node=4) < CASES[of][-1]
+@pytest.mark.parametrize("collective", CASES)
+def test_close_to_the_limit_of_the_port(collective):
+    assert (
+        1
+        <= of_limit(collective, *CASES[collective][:2], per_node=4)
+        < CASES[collective][-1]
+    )
 
 
 #: the same of 32 nodes with 32 ranks
@@ -36,13 +40,17 @@ LARGE = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("of", LARGE)
-def test_close_to_the_limit_of_the_port_on_32_nodes_of_32(of):
-    assert 1 <= of_limit(of, *LARGE[of][:2], per_node=32) < LARGE[of][-1]
+@pytest.mark.parametrize("collective", LARGE)
+def test_close_to_the_limit_of_the_port_on_32_nodes_of_32(collective):
+    assert (
+        1
+        <= of_limit(collective, *LARGE[collective][:2], per_node=32)
+        < LARGE[collective][-1]
+    )
 
 
-def of_limit(of, groups, each, per_node):
+def of_limit(collective, groups, each, per_node):
     """How many times the limit a node-aware algorithm takes."""
-    case = Case(of, groups, each, per_node=per_node)
+    case = Case(collective, groups, each, per_node=per_node)
     model = on_nodes(sim.machine("gigabit-ethernet"), case.nodes)
     return simulated(case, model, "node_aware").time / limit(case, model).seconds

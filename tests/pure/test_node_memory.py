@@ -1,4 +1,4 @@
-"""Memory that the ranks of a node share: what is right, and what is found wrong."""
+"""Memory shared by ranks of a node: right programs, and detected faults."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ NOTHING = Round()
 
 
 def run(programs, nodes):
-    """Run rounds of ranks that have N elements in each buffer, of three contributors,
-    which can be combined in this order: "low", "send", "high"."""
+    """Run rounds of ranks with N elements in each buffer, from three contributors,
+    which combine in the order "low", "send", "high"."""
     start = {"low": marks(0, N), "send": marks(1, N), "high": marks(2, N)}
     start["recv"] = marks(3, N)
     verify(programs, Contract(lambda r: start, lambda r: {}), nodes)
@@ -70,14 +70,14 @@ READS = {
 
 
 def partner(r, step):
-    """What rank r + 2 does about a step of rank r."""
+    """The round of rank r + 2 that answers a step of rank r."""
     for c in step.comm:
         return Round((Send(r, (OWN,)) if isinstance(c, Recv) else Recv(r, (RECV,)),))
     return NOTHING
 
 
 def at_once(first, second):
-    """Rank 0 writes to the node's memory; they meet; then ranks 0 and 1 do a step."""
+    """Rank 0 writes to node memory; a meeting; then ranks 0 and 1 do a step each."""
     steps = first(0), second(1)
     met = [BRING, Round(meet=True)]
     programs = [[before, step] for before, step in zip(met, steps, strict=True)]
@@ -91,24 +91,24 @@ TOUCHES += [(f"read-{a}", x) for a, x in READS.items()]
 @pytest.mark.parametrize("first", TOUCHES, ids=lambda x: x[0])
 @pytest.mark.parametrize("second", TOUCHES, ids=lambda x: x[0])
 def test_a_race_is_found_with_who_where_and_in_which_round(first, second):
-    (one, x), (other, y) = first, second
+    (first_use, x), (second_use, y) = first, second
     programs = at_once(x, y)
-    if one.startswith("read") and other.startswith("read"):
+    if first_use.startswith("read") and second_use.startswith("read"):
         run(programs, "aabb")
         return
-    with pytest.raises(Race) as found:
+    with pytest.raises(Race) as caught:
         run(programs, "aabb")
-    said = str(found.value)
+    said = str(caught.value)
     # whichever of the two comes second finds it
     late, early = (1, 0) if said.startswith("rank 1") else (0, 1)
-    verbs = [name.partition("-")[0] + "s" for name in (one, other)]
+    verbs = [name.partition("-")[0] + "s" for name in (first_use, second_use)]
     assert said.startswith(f"rank {late}, round 1 {verbs[late]} node[0], which ")
     assert f"rank {early} {verbs[early]} between the same meetings" in said
     assert said.endswith("(after meeting 1 of ranks [0, 1])")
 
 
 def test_a_race_is_found_whoever_comes_first():
-    """What one reads late in its part, and another writes early, or the other way."""
+    """A late read of a rank against an early write of another, in either order."""
     idle = [NOTHING] * 3
     programs = [[BRING, *idle, READS["copy"](0)], [Round(meet=True), WRITES["copy"](1)]]
     for ranks in (programs, programs[::-1]):
@@ -154,9 +154,9 @@ def test_a_missing_meeting_is_a_race():
 
 def test_unequal_numbers_of_meetings_name_who_is_missing():
     met = Round(meet=True)
-    with pytest.raises(Deadlock) as found:
+    with pytest.raises(Deadlock) as caught:
         run([[met, met], [met, met], [met], [met, met, met]], "aaab")
-    said = str(found.value)
+    said = str(caught.value)
     assert "rank 0, round 1 waits for ranks [2] at meeting 1" in said
     assert "rank 1, round 1 waits for ranks [2] at meeting 1" in said
     assert "rank 3" not in said
@@ -168,10 +168,10 @@ def test_waiting_for_a_message_of_a_rank_that_waits_at_a_meeting_is_a_deadlock()
         [Round((Recv(0, (RECV,)),))],
     ]
     programs[1].append(Round(meet=True))
-    with pytest.raises(Deadlock) as found:
+    with pytest.raises(Deadlock) as caught:
         run(programs, "aa")
-    assert "rank 0, round 0 waits for ranks [1] at meeting 0" in str(found.value)
-    assert "rank 1, round 0 waits for 4 from rank 0" in str(found.value)
+    assert "rank 0, round 0 waits for ranks [1] at meeting 0" in str(caught.value)
+    assert "rank 1, round 0 waits for 4 from rank 0" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", READS)
@@ -216,7 +216,7 @@ def test_a_meeting_tells_of_all_that_the_others_have_heard():
 
 
 def test_a_receive_into_node_is_not_posted_before_a_meeting():
-    """Till then the other ranks of the node may touch what it writes."""
+    """Before the meeting, ranks of the node may touch the target of the receive."""
     for span, early in ((NODE, 2), (RECV, 0)):
         rounds = [local(), Round(meet=True), local(), Round((Recv(2, (span,)),))]
         assert posting(rounds) == [[], [], [], [early]]
@@ -226,99 +226,110 @@ def test_a_receive_into_node_is_not_posted_before_a_meeting():
 
 
 SHARED = [
-    (of, entry)
-    for of in registry.collectives()
-    for entry in registry.algorithms(of)
+    (collective, entry)
+    for collective in registry.collectives()
+    for entry in registry.algorithms(collective)
     if entry.node_memory
 ]
-EVERY = {
-    of: [
-        x for found in COLLECTIVES[of].sweep(5, np.random.default_rng(2)) for x in found
+SIZES_OF_COLLECTIVE = {
+    collective: [
+        sizes
+        for cases in COLLECTIVES[collective].sweep(5, np.random.default_rng(2))
+        for sizes in cases
     ]
-    for of, _ in SHARED
+    for collective, _ in SHARED
 }
 
 
 @st.composite
 def placed(draw):
-    """An algorithm that shares memory, with options and sizes, on any nodes."""
-    of, entry = draw(st.sampled_from(SHARED))
-    sizes = draw(st.sampled_from(EVERY[of]))
-    n = sum(COLLECTIVES[of].ranks(sizes))
+    """A random algorithm with node memory, with options and sizes, on any nodes."""
+    collective, entry = draw(st.sampled_from(SHARED))
+    sizes = draw(st.sampled_from(SIZES_OF_COLLECTIVE[collective]))
+    n = sum(COLLECTIVES[collective].ranks(sizes))
     name = draw(st.sampled_from(sweep.with_options(entry, n)))
     nodes = draw(st.lists(st.integers(0, n - 1), min_size=n, max_size=n))
-    return isthmus.schedule(of, name, nodes=nodes, **sizes)
+    return isthmus.schedule(collective, name, nodes=nodes, **sizes)
 
 
 @settings(max_examples=100 if LONG else 40)
 @given(placed())
-def test_right_on_any_nodes(made):
-    made.verify()
+def test_right_on_any_nodes(example):
+    example.verify()
 
 
 @settings(max_examples=60 if LONG else 20)
 @given(placed())
-def test_calls_in_a_row_do_not_race_if_the_halves_of_node_take_turns(made):
-    """The third uses what the first has used: all of a node have met in between."""
-    programs = made.all_ranks()
+def test_calls_in_a_row_do_not_race_if_the_halves_of_node_take_turns(example):
+    """The third call uses the half of the first, since all ranks of a node have met
+    between."""
+    programs = example.all_ranks()
     half = {"node": ("node", max(extent(rounds, "node") for rounds in programs))}
     calls = [
         [*rounds, *lay(iter(rounds), half), *rounds, *lay(iter(rounds), half)]
         for rounds in programs
     ]
-    verify(calls, made.contract, made.nodes)
+    verify(calls, example.contract, example.nodes)
 
 
 def times(x, factor):
-    """Sizes so many times as long."""
+    """Sizes multiplied by a factor."""
     return [times(y, factor) for y in x] if isinstance(x, list) else factor * x
 
 
 @st.composite
 def long(draw):
-    """An algorithm that shares memory, on long data and any nodes, and the size of its
+    """An algorithm with node memory, on long data and any nodes, and the size of
     chunks."""
-    of, _ = draw(st.sampled_from([x for x in SHARED if "size" in x[1].options]))
-    sizes, factor = draw(st.sampled_from(EVERY[of])), draw(st.integers(1, 200))
+    collective, _ = draw(st.sampled_from([x for x in SHARED if "size" in x[1].options]))
+    sizes, factor = (
+        draw(st.sampled_from(SIZES_OF_COLLECTIVE[collective])),
+        draw(st.integers(1, 200)),
+    )
     sizes = {
         k: x if k in ("p", "q", "root") else times(x, factor) for k, x in sizes.items()
     }
-    n = sum(COLLECTIVES[of].ranks(sizes))
+    n = sum(COLLECTIVES[collective].ranks(sizes))
     nodes = draw(st.lists(st.integers(0, n - 1), min_size=n, max_size=n))
     size, startup = draw(st.integers(16 * n, 64 * n)), draw(st.sampled_from([1, 100]))
     name = f"node_aware(size={size},startup={startup},lanes={draw(st.integers(0, 3))})"
-    return isthmus.schedule(of, name, nodes=nodes, **sizes), size
+    return isthmus.schedule(collective, name, nodes=nodes, **sizes), size
 
 
 @settings(max_examples=100 if LONG else 12)
 @given(long())
-def test_memory_of_nodes_is_bounded(given):
+def test_memory_of_nodes_is_bounded(schedule_and_size):
     """A rank needs five times the size of a chunk at the most."""
-    made, size = given
-    for r in range(made.n):
-        assert extent(made.rank(r), "node") <= 5 * size
+    example, size = schedule_and_size
+    for r in range(example.n):
+        assert extent(example.rank(r), "node") <= 5 * size
 
 
-@pytest.mark.parametrize("of", ["inter_bcast", "inter_reduce"])
+@pytest.mark.parametrize("collective", ["inter_bcast", "inter_reduce"])
 @pytest.mark.parametrize("ranks", [1, 3, 32 if LONG else 8])
-def test_memory_of_streams_is_bounded(of, ranks):
-    """What the ranks of a node bring for a few rounds, of a long vector."""
+def test_memory_of_streams_is_bounded(collective, ranks):
+    """A long vector needs node memory for a few rounds only."""
     nodes = [0, *(1 + r // ranks for r in range(5 * ranks))]
     for size in (16 * len(nodes), 1 << 13, 1 << 17):
-        made = isthmus.schedule(
-            of, f"node_aware(size={size})", q=5 * ranks, m=1 << 15, nodes=nodes
+        example = isthmus.schedule(
+            collective, f"node_aware(size={size})", q=5 * ranks, m=1 << 15, nodes=nodes
         )
-        ends = [extent(made.rank(r), "node") for r in (0, 1, ranks, 3 * ranks)]
+        ends = [extent(example.rank(r), "node") for r in (0, 1, ranks, 3 * ranks)]
         assert max(ends) <= 4 * size + len(nodes)
 
 
-@pytest.mark.parametrize(("of", "entry"), SHARED, ids=[of for of, _ in SHARED])
-def test_without_any_one_of_its_meetings_an_algorithm_is_wrong(of, entry):
-    """On one node, in several chunks: every meeting is needed."""
-    sizes = max(EVERY[of], key=lambda x: (sum(COLLECTIVES[of].ranks(x)), str(x)))
-    n = sum(COLLECTIVES[of].ranks(sizes))
-    made = isthmus.schedule(of, entry.name, **sizes)
-    programs = made.all_ranks()
+@pytest.mark.parametrize(
+    ("collective", "entry"), SHARED, ids=[collective for collective, _ in SHARED]
+)
+def test_without_any_one_of_its_meetings_an_algorithm_is_wrong(collective, entry):
+    """On a single node, in several chunks: every meeting is necessary."""
+    sizes = max(
+        SIZES_OF_COLLECTIVE[collective],
+        key=lambda x: (sum(COLLECTIVES[collective].ranks(x)), str(x)),
+    )
+    n = sum(COLLECTIVES[collective].ranks(sizes))
+    example = isthmus.schedule(collective, entry.name, **sizes)
+    programs = example.all_ranks()
     met = [[k for k, x in enumerate(rounds) if x.meet] for rounds in programs]
     assert len({len(x) for x in met}) == 1 and met[0]
     for t in range(len(met[0])):
@@ -327,7 +338,7 @@ def test_without_any_one_of_its_meetings_an_algorithm_is_wrong(of, entry):
             k = met[r][t]
             less[r][k] = replace(less[r][k], meet=False)
         with pytest.raises(ScheduleError):
-            verify(less, made.contract, made.nodes)
+            verify(less, example.contract, example.nodes)
 
 
 # The sweep of placements
@@ -335,8 +346,8 @@ def test_without_any_one_of_its_meetings_an_algorithm_is_wrong(of, entry):
 
 @pytest.mark.parametrize(("n", "bell"), [(1, 1), (2, 2), (3, 5), (4, 15), (7, 877)])
 def test_all_placements_up_to_the_names_of_nodes(n, bell):
-    found = list(all_placements(n))
-    assert len(set(found)) == len(found) == bell
+    drawn = list(all_placements(n))
+    assert len(set(drawn)) == len(drawn) == bell
 
 
 @pytest.mark.parametrize("sizes", [(1,), (4,), (1, 3), (2, 2), (3, 2), (4, 3)])
@@ -347,25 +358,25 @@ def test_loads_are_all_placements_up_to_the_order_of_ranks(sizes):
         counts = (tuple(x.count(node) for x in parts) for node in set(nodes))
         return tuple(sorted(counts, reverse=True))
 
-    found = list(loads(sizes))
-    assert len(set(found)) == len(found)
-    assert set(found) == {loads_of(nodes) for nodes in all_placements(sum(sizes))}
+    all_loads = list(loads(sizes))
+    assert len(set(all_loads)) == len(all_loads)
+    assert set(all_loads) == {loads_of(nodes) for nodes in all_placements(sum(sizes))}
     rng = np.random.default_rng(1)
-    for x in found:
+    for x in all_loads:
         nodes = in_a_row(x)
         assert loads_of(nodes) == loads_of(scattered(nodes, sizes, rng)) == x
 
 
 def test_placements_have_shared_uneven_and_scattered_ones():
-    found = set(placements((2, 3), 4, np.random.default_rng(0)))
-    assert {(0, 0, 0, 0, 0), (0, 1, 0, 0, 1), (0, 1, 2, 3, 4)} <= found
-    assert len({len(x) for x in found}) == 1
+    drawn = set(placements((2, 3), 4, np.random.default_rng(0)))
+    assert {(0, 0, 0, 0, 0), (0, 1, 0, 0, 1), (0, 1, 2, 3, 4)} <= drawn
+    assert len({len(x) for x in drawn}) == 1
 
 
 def test_a_sweep_tries_all_options_on_all_placements_of_few_ranks():
-    found = sweep.on_nodes("inter_allgatherv", 2, 0, 2)
+    cases = sweep.on_nodes("inter_allgatherv", 2, 0, 2)
     three = {
-        (x.algorithm, x.sizes["nodes"]) for x in found if len(x.sizes["nodes"]) == 3
+        (x.algorithm, x.sizes["nodes"]) for x in cases if len(x.sizes["nodes"]) == 3
     }
     names = sweep.with_options(registry.find("inter_allgatherv", "node_aware"), 3)
     assert three == {(name, nodes) for name in names for nodes in all_placements(3)}
@@ -373,7 +384,7 @@ def test_a_sweep_tries_all_options_on_all_placements_of_few_ranks():
 
 
 def test_a_sweep_finds_a_race(monkeypatch):
-    """An Allgather on one node whose ranks do not meet."""
+    """An Allgather on a node whose ranks do not meet."""
     known = dict(registry._algorithms)
     monkeypatch.setattr(registry, "_algorithms", known)
 
@@ -385,30 +396,32 @@ def test_a_sweep_finds_a_race(monkeypatch):
             meet=True, then=tuple(Copy(near[i][0], blocks[i][0]) for i in range(p))
         )
 
-    every = sweep.on_nodes("allgatherv", 3, 0, 2)
-    found = [x for x in every if x.algorithm == "hasty"]
-    (failure,) = sweep.examine(found).failures.values()
+    all_cases = sweep.on_nodes("allgatherv", 3, 0, 2)
+    hasty_cases = [x for x in all_cases if x.algorithm == "hasty"]
+    (failure,) = sweep.examine(hasty_cases).failures.values()
     assert "nodes=(0, 0)" in failure
     assert "Unwritten" in failure or "Race" in failure
-    assert len(found) == sweep.placements_in(found) == 1 + 2 + 5
+    assert len(hasty_cases) == sweep.placements_in(hasty_cases) == 1 + 2 + 5
 
 
 def test_the_example_of_the_documentation(monkeypatch):
-    """An algorithm that uses "node" in under 30 lines, right on every placement."""
+    """An algorithm on "node" in under 30 lines, right on every placement."""
     monkeypatch.setattr(registry, "_algorithms", dict(registry._algorithms))
     names = runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert len(inspect.getsource(names["leaders"]).splitlines()) < 30
-    every = sweep.on_nodes("allgatherv", 6, 0, 4)
-    found = [x for x in every if x.algorithm == "leaders"]
-    assert sweep.examine(found).failures == {}
-    assert sweep.placements_in(found) == 1 + 2 + 5 + 15 + 52 + 1
+    all_cases = sweep.on_nodes("allgatherv", 6, 0, 4)
+    leader_cases = [x for x in all_cases if x.algorithm == "leaders"]
+    assert sweep.examine(leader_cases).failures == {}
+    assert sweep.placements_in(leader_cases) == 1 + 2 + 5 + 15 + 52 + 1
     # its closed form, where all nodes have as many ranks
     for p, n in ((6, 3), (8, 2), (4, 4)):
         nodes = [r // n for r in range(p)]
         node = Memory(1e-10, 2e-11, 1e-6)
         levels = Level(n, 1e-7, 1e-10), Level(None, 2e-6, 1e-9)
-        made = isthmus.schedule("allgatherv", "leaders", counts=[100] * p, nodes=nodes)
-        simulated = made.simulate(Hierarchy(levels, memory=node)).time
+        example = isthmus.schedule(
+            "allgatherv", "leaders", counts=[100] * p, nodes=nodes
+        )
+        simulated = example.simulate(Hierarchy(levels, memory=node)).time
         cluster = Cluster(n, 2e-6, 1e-9, node.alone, node.together, 0.0, node.meeting)
         cost = registry.find("allgatherv", "leaders").cost
         assert cost(p, 100, cluster) == pytest.approx(simulated, rel=1e-9)

@@ -1,4 +1,5 @@
-"""The ring from node to node: what enters a node, by whom, and what that gains."""
+"""The ring from node to node: the data that enter a node, by which rank, and the
+gain."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def messages(ranks, kind):
 
 
 def check(schedule, counts, nodes):
-    """Right; every rank receives what it lacks, and so does every node, by one door."""
+    """Verify; every rank receives its missing data once, and so does every node, by one
+    rank."""
     schedule.verify()
     ranks = schedule.all_ranks()
     assert ranks == [schedule.rank(r) for r in range(schedule.n)]
@@ -87,7 +89,7 @@ def test_the_nodes_follow_each_other_by_their_lowest_ranks():
 
 
 def times(counts, nodes, each):
-    """The blocked ring and the node ring where the ranks of a node share its ports."""
+    """The blocked ring and the node ring, where ranks of a node share ports."""
     levels = (Level(each, 1e-7, 1e-11), Level(None, 2e-6, 1e-10))
     machine = Hierarchy(levels, placement=tuple(nodes))
     blocked = isthmus.schedule("allgatherv", "blocked_ring", counts=counts)

@@ -33,7 +33,7 @@ ALLOWED = {
 
 
 def lists(path: Path) -> list[tuple[int, set[str]]]:
-    """The displays of a file that name several collectives: line, and which."""
+    """The displays of a file that name several collectives: the line and the names."""
     result = []
     for node in ast.walk(ast.parse(path.read_text())):
         items: list[ast.expr] = []
@@ -60,7 +60,7 @@ def test_no_file_lists_the_collectives_again(path):
 
 
 def test_what_may_list_them_does():
-    """Else it need not be allowed."""
+    """A file without lists needs no exception."""
     for name in ALLOWED:
         path = ROOT / name
         files = [path] if path.is_file() else path.rglob("*.py")

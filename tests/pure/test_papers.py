@@ -1,4 +1,4 @@
-"""docs/papers.md names files and tests that exist."""
+"""Files and tests named in docs/papers.md exist."""
 
 from __future__ import annotations
 

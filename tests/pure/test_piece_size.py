@@ -72,7 +72,8 @@ def test_the_best_tries_few_sizes(monkeypatch):
 
 
 def test_the_smallest_block_or_a_threshold_is_rule_1_of_the_paper():
-    """Whatever the others have; where one is empty, the paper says rule 3."""
+    """Rule 1 looks at the smallest block only; for an empty block, the paper says rule
+    3."""
     even, skewed = np.array([90_000, 70_000, 80_000]), np.array([1 << 20, 1 << 10, 4])
     assert piece_size(even, "smallest") == 70_000
     assert piece_size(even // 100, "smallest") == DEFAULT_PIECE_ELEMENTS

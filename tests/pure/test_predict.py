@@ -34,14 +34,15 @@ def case(p: int, q: int, k: int, collective: str = "inter_allgather") -> Case:
 
 @pytest.mark.parametrize("collective", ["inter_allgather", "inter_allgatherv"])
 def test_every_algorithm_has_a_row_and_the_best_is_first(collective):
-    found = predict(case(8, 4, 4096, collective), MODEL)
-    names = {row.name.partition("+")[0] for row in found.rows}
+    prediction = predict(case(8, 4, 4096, collective), MODEL)
+    names = {row.name.partition("+")[0] for row in prediction.rows}
     assert names == {e.name for e in algorithms(collective) if not e.node_memory}
-    times = [row.time for row in found.rows]
-    assert times == sorted(times) and not any(row.formula for row in found.rows)
-    library = next(r.time for r in found.rows if r.name == LIBRARY_ALGORITHM)
-    assert found.library == library
-    assert found.why.startswith(found.rows[0].name)
+    rows = prediction.rows
+    times = [row.time for row in rows]
+    assert times == sorted(times) and not any(row.formula for row in rows)
+    library = next(r.time for r in rows if r.name == LIBRARY_ALGORITHM)
+    assert prediction.library == library
+    assert prediction.why.startswith(rows[0].name)
 
 
 def test_the_limit_is_that_of_the_alpha_beta_model():
@@ -68,15 +69,19 @@ def test_formulas_stand_in_for_what_is_too_much():
 
 def test_the_heaviest_are_left_to_their_formula():
     weights = candidates(case(8, 4, 4096), MODEL)
-    found = predict(case(8, 4, 4096), MODEL, max_ends=sum(weights.values()) - 1)
-    assert [r.name for r in found.rows if r.formula] == [list(weights)[-1]]
+    prediction = predict(case(8, 4, 4096), MODEL, max_ends=sum(weights.values()) - 1)
+    assert [r.name for r in prediction.rows if r.formula] == [list(weights)[-1]]
 
 
 def test_the_default_choice_is_among_the_rows():
     inside = [Case("allgatherv", (9,), (10**5,), kind) for kind in PAPER_DISTRIBUTIONS]
     for asked in (case(9, 3, 8), case(5, 4, 10**5), *some(inside, 2)):
-        found = predict(asked, MODEL)
-        assert default(asked, MODEL) == found.chosen in [row.name for row in found.rows]
+        prediction = predict(asked, MODEL)
+        assert (
+            default(asked, MODEL)
+            == prediction.chosen
+            in [row.name for row in prediction.rows]
+        )
 
 
 def test_it_says_whether_startups_or_bytes_decide():
@@ -151,14 +156,15 @@ def test_the_choice_inside_a_group_is_close_to_the_best(kind):
     """On a network without shared ports, where the estimate should be good."""
     sizes = product((5, 16, 33), (2 * 10**4, 10**6))
     for p, k in some(sizes, 3, list(PAPER_DISTRIBUTIONS).index(kind)):
-        found = predict(Case("allgatherv", (p,), (k,), kind), MODEL)
-        times = {row.name: row.time for row in found.rows}
-        assert times[found.chosen] <= 1.1 * found.rows[0].time, (p, k)
+        prediction = predict(Case("allgatherv", (p,), (k,), kind), MODEL)
+        times = {row.name: row.time for row in prediction.rows}
+        assert times[prediction.chosen] <= 1.1 * prediction.rows[0].time, (p, k)
 
 
 @pytest.mark.parametrize("name", predicted())
 def test_predict_every_collective_on_nodes(cli, name):
-    """Inside a group and between two; on nodes, on one node, and by closed forms."""
+    """Inside a group and between two; on nodes, on a single node, and by closed
+    forms."""
     forms = ["--bytes 600 --per-node 2", "--bytes 600 --per-node 16"]
     ways = product(["4", "4,3"], [*forms, "--per-node 2 --most 0"])
     for groups, form in some(ways, 4, predicted().index(name)):
@@ -170,19 +176,19 @@ def test_predict_every_collective_on_nodes(cli, name):
 
 def test_nothing_beats_the_port_of_a_node():
     for name in ("inter_allgather", "inter_allreduce", "inter_alltoall"):
-        found = predict(Case(name, (8, 8), (1 << 16, 1 << 16), per_node=4), NODES)
-        assert found.rows[0].time >= found.limit * (1 - 1e-12) > 0
-        ours = next(row for row in found.rows if row.name == "node_aware")
-        assert ours.time < 1.5 * found.limit, name
+        prediction = predict(Case(name, (8, 8), (1 << 16, 1 << 16), per_node=4), NODES)
+        assert prediction.rows[0].time >= prediction.limit * (1 - 1e-12) > 0
+        ours = next(row for row in prediction.rows if row.name == "node_aware")
+        assert ours.time < 1.5 * prediction.limit, name
 
 
 def test_predict_for_programs(cli):
     status, out, _ = cli("predict allgather --groups 8,4 --bytes 1KiB --json")
-    found = json.loads(out)
-    assert status == 0 and found["case"]["groups"] == [8, 4]
-    times = [row["time"] for row in found["rows"]]
-    assert times == sorted(times) and times[0] >= found["limit"] * (1 - 1e-9) > 0
-    assert found["chosen"] in {row["name"] for row in found["rows"]}
+    answer = json.loads(out)
+    assert status == 0 and answer["case"]["groups"] == [8, 4]
+    times = [row["time"] for row in answer["rows"]]
+    assert times == sorted(times) and times[0] >= answer["limit"] * (1 - 1e-9) > 0
+    assert answer["chosen"] in {row["name"] for row in answer["rows"]}
 
 
 def test_predict_a_distribution(cli):

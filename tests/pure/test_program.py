@@ -73,7 +73,7 @@ def test_pieces_are_the_same_message_as_a_tuple_of_spans():
 
 
 def test_trim_takes_plain_and_numpy_numbers_alike():
-    """Plain messages are kept as they are; everything else is made plain."""
+    """Plain messages stay; messages with numpy numbers become plain."""
     zero, two = np.int64(0), np.int64(2)
     span, empty = Span("recv", 2, 5), Span("recv", 2, 0)
     plain = Send(1, (span,))

@@ -1,4 +1,4 @@
-"""The figures of the README are those of the files that they come from."""
+"""The figures of the README equal the figures of their files."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ROW = re.compile(
 def rows():
     """The table of the gain: operation, about how many bytes, where, and four cells."""
     gain = README.partition("## The gain")[2].partition("\n## ")[0]
-    found = ROW.findall(gain)
-    assert len(found) == len([x for x in gain.splitlines() if x.startswith("|")]) - 2
-    return found
+    all_rows = ROW.findall(gain)
+    assert len(all_rows) == len([x for x in gain.splitlines() if x.startswith("|")]) - 2
+    return all_rows
 
 
 def read(library, where):
@@ -36,16 +36,16 @@ def read(library, where):
 
 
 def measured(library, where, operation, nbytes):
-    """What the file of a library has: the ratio with its interval, and the multiple."""
-    found = [
+    """The ratio with interval, and the multiple, from the file of a library."""
+    matches = [
         row
         for row in read(library, where)
         if (row["operation"], row["contender"]) == (operation.lower(), "auto")
         and abs(int(row["bytes"]) / nbytes - 1) < 0.01
     ]
-    assert len(found) == 1
+    assert len(matches) == 1
     names = "ratio", "ratio_low", "ratio_high", "multiple"
-    ratio, low, high, multiple = (float(found[0][name]) for name in names)
+    ratio, low, high, multiple = (float(matches[0][name]) for name in names)
     return f"{ratio:.1f} ({low:.1f}–{high:.1f})", f"{multiple:.2f}"
 
 
@@ -60,13 +60,17 @@ def test_it_was_measured_as_the_text_says():
     shown |= set(re.findall(r"Allgather of ([\d.]+) (KiB) blocks", text))
     for library, name in (("mpich", "MPICH"), ("openmpi", "Open MPI")):
         versions = set(re.findall(rf"{name} ([\d.]+\d)", text))
-        found = [(where, row) for where in FILES for row in read(library, where)]
-        assert {(row["p"], row["q"]) for _, row in found} == sizes
-        assert {row["library"].split()[-1].lstrip("v") for _, row in found} == versions
-        assert all(f"{row['per_host']} a host" == where for where, row in found)
-        assert {row["arrays"] for _, row in found} == {"fresh"}
+        file_rows = [(where, row) for where in FILES for row in read(library, where)]
+        assert {(row["p"], row["q"]) for _, row in file_rows} == sizes
+        assert {
+            row["library"].split()[-1].lstrip("v") for _, row in file_rows
+        } == versions
+        assert all(f"{row['per_host']} a host" == where for where, row in file_rows)
+        assert {row["arrays"] for _, row in file_rows} == {"fresh"}
         for n, unit in shown:
-            assert any(f"{int(x['bytes']) / UNITS[unit]:.3g}" == n for _, x in found), n
+            assert any(
+                f"{int(x['bytes']) / UNITS[unit]:.3g}" == n for _, x in file_rows
+            ), n
 
 
 def test_python_takes_as_long_as_the_text_says():
@@ -81,8 +85,8 @@ def test_python_takes_as_long_as_the_text_says():
 def test_the_gain_is_what_was_measured(row):
     operation, n, unit, where, *cells = row
     nbytes = float(n) * UNITS[unit]
-    both = [measured(x, where, operation, nbytes) for x in ("mpich", "openmpi")]
-    assert cells == [*both[0], *both[1]]
+    gains = [measured(x, where, operation, nbytes) for x in ("mpich", "openmpi")]
+    assert cells == [*gains[0], *gains[1]]
 
 
 def test_the_first_screen_says_what_was_measured():
@@ -94,9 +98,11 @@ def test_the_first_screen_says_what_was_measured():
         screen,
     ).groups()
     nbytes = float(n) * UNITS[unit]
-    both = [measured(x, "4 a host", "Allgather", nbytes) for x in ("mpich", "openmpi")]
+    measured_rows = [
+        measured(x, "4 a host", "Allgather", nbytes) for x in ("mpich", "openmpi")
+    ]
     said = [(f"{gains[i]} ({gains[i + 1]})", multiple) for i in (0, 2)]
-    assert said == both
+    assert said == measured_rows
     assert "a shaped network of namespaces on one machine" in screen
 
 
@@ -114,10 +120,10 @@ def test_the_picture_has_the_rows_of_the_table():
     assert drawn == [(row[0].lower(), FILES[row[3]]) for row in rows()]
     for op, nbytes, name in script["ROWS"]:
         for library in script["LIBRARIES"]:
-            found = script["multiples"](library, op, nbytes, name)
+            multiples = script["multiples"](library, op, nbytes, name)
             where = next(x for x, file in FILES.items() if file == name)
             ratio, _ = measured(library, where, op, nbytes)
-            gain = found["native"][0] / found["auto"][0]
+            gain = multiples["native"][0] / multiples["auto"][0]
             assert ratio.startswith(f"{gain:.1f} ")
 
 
@@ -147,7 +153,7 @@ def test_the_simulated_gain_of_the_paper_is_that_of_its_points():
     for (setting, cluster, name), seconds in times.items():
         if name in ("segmented+ring", "balanced+ring"):
             library = times[setting, cluster, "root_gathering_sequential"]
-            of = 1 if setting in (1, 5, 6) else 7
-            gains[of].append(library / seconds)
+            factor = 1 if setting in (1, 5, 6) else 7
+            gains[factor].append(library / seconds)
     assert all(abs(gain / float(near) - 1) < 0.05 for gain in gains[1])
     assert [f"{f(gains[7]):.1f}" for f in (min, max)] == [low, high]

@@ -11,7 +11,7 @@ SEND, RECV = True, False
 
 
 def relay() -> list[Log]:
-    """0 sends 8 bytes to 1, which passes them on to 2; the clock stands at 100."""
+    """Rank 0 sends 8 bytes to 1, and 1 passes them on to 2; the clock begins at 100."""
     return [
         Log(100.0, 101.0, (End(SEND, 1, 8, 0, 100.5, 101.0),)),
         Log(

@@ -1,4 +1,5 @@
-"""From what one rank knows to its rounds: what runs on MPI is what is verified."""
+"""From the knowledge of a rank to its rounds: the rounds on MPI are the verified
+ones."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ BYTES = st.lists(st.sampled_from([0, 1, 4, 8, 24, 800, 4096]), min_size=1, max_s
 
 
 def auto(a, b, machine=BUILT_IN, own_counts=False):
-    """The algorithm that is chosen for groups of which so much is known."""
+    """The automatic choice between two groups, from counts as far as known."""
     irregular = not isinstance(a, Equal)
     largest = max(a.largest, b.largest)
     sizes = a.n, b.n, a.total, b.total, largest, irregular
@@ -44,7 +45,8 @@ def auto(a, b, machine=BUILT_IN, own_counts=False):
 
 
 def between(name, a, b, machine=BUILT_IN, nodes=()):
-    """The schedule of an Allgatherv as a communicator makes it of what a rank knows."""
+    """The schedule of an Allgatherv as a communicator makes it, from a rank's
+    knowledge."""
     unit = unit_of(a.bits | b.bits)
     placement = Placement(nodes, startup_bytes=machine.startup, ring_bytes=machine.ring)
     sizes = {"a": a.blocks(unit), "b": b.blocks(unit)}
@@ -79,15 +81,17 @@ def test_nothing_to_send_has_a_grain_too():
 @settings(max_examples=40 if LONG else 8)
 @given(a=BYTES, b=BYTES)
 def test_what_a_rank_is_told_of_its_group_is_enough(name, a, b):
-    every = listed(a), listed(b)
+    all_counts = listed(a), listed(b)
     for r in range(len(a) + len(b)):
         counts, i = (a, r) if r < len(a) else (b, r - len(a))
         bits = listed(counts).bits
         place = sum(counts[:i]), counts[i], sum(counts), max(counts), bits
         own = Summed(len(counts), i, *place)
-        told = (own, every[1]) if r < len(a) else (every[0], own)
-        assert between(name, *told).rank(r) == between(name, *every).rank(r)
-        assert auto(*told) == auto(*every)
+        known_counts = (own, all_counts[1]) if r < len(a) else (all_counts[0], own)
+        assert between(name, *known_counts).rank(r) == between(name, *all_counts).rank(
+            r
+        )
+        assert auto(*known_counts) == auto(*all_counts)
 
 
 def test_the_choice_is_the_same_on_every_rank_and_follows_the_sizes():
@@ -122,13 +126,15 @@ def test_its_pieces_follow_the_machine_and_the_nodes():
     giant, equal = listed([1 << 20, 0, 0]), listed([1 << 18] * 3)
     nodes, pieces = (0, 1, 1, 2, 2, 3), []
     for alpha in (1e-6, 1e-4):
-        made = between("moving_entry", giant, equal, MessageCosts(alpha, 1e-9), nodes)
-        UserSchedule.of(made).verify()
-        rounds = made.rank(3)
+        schedule = between(
+            "moving_entry", giant, equal, MessageCosts(alpha, 1e-9), nodes
+        )
+        UserSchedule.of(schedule).verify()
+        rounds = schedule.rank(3)
         pieces.append(sum(isinstance(c, Recv) for x in rounds for c in x.comm))
     assert pieces[0] > 3 * pieces[1]
     # the last rank of node 2 sends to node 3, which nothing else enters
-    rounds = made.rank(5)
+    rounds = schedule.rank(5)
     sources = {c.frm for x in rounds for c in x.comm if isinstance(c, Recv)}
     assert sources <= {0, 4}
 
@@ -153,9 +159,9 @@ def meet(x, y):
 @settings(max_examples=40 if LONG else 8)
 @given(a=BYTES, b=BYTES, window=st.integers(0, 5))
 def test_a_receive_is_posted_early_only_where_nobody_minds(name, a, b, window):
-    made = between(name, listed(a), listed(b))
+    schedule = between(name, listed(a), listed(b))
     for r in range(len(a) + len(b)):
-        rounds = made.rank(r)
+        rounds = schedule.rank(r)
         last: dict[int, int] = {}
         for k, posts in enumerate(posting(rounds, window)):
             receives = [c for c in rounds[k].comm if isinstance(c, Recv)]
@@ -179,8 +185,8 @@ def test_an_option_in_a_name_is_not_overruled():
     def rounds(name):
         sizes = {"p": 1, "q": 1, "ka": 1 << 20, "kb": 1 << 20}
         placement = Placement(startup_bytes=1024.0)
-        made = COLLECTIVES["inter_alltoall"].schedule(name, sizes, placement)
-        return len(made.rank(0))
+        all_ranks = COLLECTIVES["inter_alltoall"].schedule(name, sizes, placement)
+        return len(all_ranks.rank(0))
 
     assert rounds("paced") == 32
     assert rounds("paced(startup=2048)") == 16

@@ -25,8 +25,8 @@ CASES = 2000 if LONG else 80
 
 def test_blocks_are_near_equal_and_row_major():
     layout = Layout.blocks((5, 4), grid=(2, 2))
-    every = [layout.local_shape(r) for r in range(4)]
-    assert every == [(3, 2), (3, 2), (2, 2), (2, 2)]
+    shapes = [layout.local_shape(r) for r in range(4)]
+    assert shapes == [(3, 2), (3, 2), (2, 2), (2, 2)]
     assert layout.local(2) == (slice(3, 5), slice(0, 2))
     assert layout.owner((4, 3)) == 3
 
@@ -39,7 +39,7 @@ def test_cyclic_blocks_are_those_of_scalapack():
 
 
 def test_shards_are_those_of_dtensor():
-    """Chunks of equal length, so that the last may be empty; one axis cut twice."""
+    """Chunks of equal length, so that the last may be empty; an axis cut twice."""
     layout = Layout.sharded((5, 2), mesh=(4, 2), placements=[Shard(0), Replicate()])
     rows = [layout.local_shape(r)[0] for r in range(8)]
     assert rows == [2, 2, 2, 2, 1, 1, 0, 0]
@@ -127,8 +127,8 @@ def test_both_ends_agree_and_every_element_crosses_once():
             got, shares = np.full(wanted.shape, -1), spread_to(target, t, 0)
             low, high = 0, len(wanted)
             if shares:
-                i, every = shares[1:]
-                low, high = every.offset(i), every.offset(i + 1)
+                i, all_elements = shares[1:]
+                low, high = all_elements.offset(i), all_elements.offset(i + 1)
             for m in incoming(source, target, t, same):
                 at = spread(m.start, m.size)
                 assert (got[at] == -1).all()
@@ -156,8 +156,8 @@ def test_partners_are_found_in_milliseconds_among_65536():
     source = Layout.blocks((1 << 16, 1 << 16), (256, 256))
     target = Layout.blocks((1 << 16, 1 << 16), (1024, 64))
     begin = time.perf_counter()
-    found = outgoing(source, target, 777)
-    assert len(found) == 4 and sum(m.total for m in found) == 1 << 16
+    messages = outgoing(source, target, 777)
+    assert len(messages) == 4 and sum(m.total for m in messages) == 1 << 16
     assert time.perf_counter() - begin < 0.5  # it takes 1 ms
 
 
@@ -169,24 +169,26 @@ def test_schedules_of_all_layouts_are_right():
         rng = Random(seed)
         p, q = rng.randint(1, 6), rng.randint(1, 6)
         inside = p if seed % 3 == 0 else None
-        found = case(rng, p, inside or q)
+        random_case = case(rng, p, inside or q)
         combine = rng.random() < 0.3
-        schedule(found.sources, found.targets, inside=inside, combine=combine).verify()
+        schedule(
+            random_case.sources, random_case.targets, inside=inside, combine=combine
+        ).verify()
 
 
 @pytest.mark.parametrize("nodes", ["abb", "abab", "aaabbc"])
 def test_no_node_gets_a_long_share_twice(nodes):
-    """Where the nodes of replicas are, in any order; one source is elsewhere."""
+    """Replicas on nodes in any order; the source is on a node of its own."""
     n, size = len(nodes), len(nodes) << 17
     source, target = (
         Layout.blocks(size, (1,)),
         Layout.sharded(size, (n,), [Replicate()]),
     )
-    found = schedule(source, target, nodes=("source", *nodes))
-    found.verify()
+    exchange = schedule(source, target, nodes=("source", *nodes))
+    exchange.verify()
     entered = dict.fromkeys(nodes, 0)
     for r, node in enumerate(nodes, 1):
-        for c in (c for x in found.rank(r) for c in x.comm):
+        for c in (c for x in exchange.rank(r) for c in x.comm):
             if isinstance(c, Recv) and (c.frm == 0 or nodes[c.frm - 1] != node):
                 entered[node] += sum(s.size for s in c.data)
     assert set(entered.values()) == {size}
@@ -195,9 +197,9 @@ def test_no_node_gets_a_long_share_twice(nodes):
 def test_replicas_swap_long_shares_in_pieces():
     source = Layout.blocks((1 << 21,), (2,))
     target = Layout.sharded((1 << 21,), (2,), [Replicate()])
-    found = schedule(source, target)
-    assert len(found.rank(2)) > 2
-    found.verify()
+    exchange = schedule(source, target)
+    assert len(exchange.rank(2)) > 2
+    exchange.verify()
 
 
 def test_a_hole_is_named():
@@ -229,16 +231,20 @@ CROSSING = {
 
 @pytest.mark.parametrize("name", CROSSING)
 def test_ports_do_not_idle(name):
-    """Within 1.1 of what the busiest port has to do."""
+    """Within 1.1 times the load of the busiest port."""
     source, target = CROSSING[name]
-    found = schedule(source, target)
-    every = [
+    exchange = schedule(source, target)
+    sends_of_ranks = [
         (s, source.ranks, outgoing(source, target, s)) for s in range(source.ranks)
     ]
-    table = [(s, base + m.peer, m.total) for s, base, some in every for m in some]
-    line = found.simulate(AlphaBeta(alpha=0, beta=1))
+    table = [
+        (s, base + m.peer, m.total)
+        for s, base, messages in sends_of_ranks
+        for m in messages
+    ]
+    line = exchange.simulate(AlphaBeta(alpha=0, beta=1))
     assert order.bound(table) <= line.time <= 1.1 * order.bound(table)
-    found.verify()
+    exchange.verify()
 
 
 def test_turns_are_all_of_every_message():
@@ -258,7 +264,7 @@ def test_turns_are_all_of_every_message():
 def test_short_messages_go_whole():
     ends = Layout.blocks((24, 24), (4, 2)), Layout.blocks((24, 24), (3, 3))
     sent = [
-        [sum(len(r.comm) for r in rounds) for rounds in made.all_ranks()]
-        for made in (schedule(*ends), schedule(*ends, least=24 * 24))
+        [sum(len(r.comm) for r in rounds) for rounds in exchange.all_ranks()]
+        for exchange in (schedule(*ends), schedule(*ends, least=24 * 24))
     ]
     assert sum(sent[0]) > sum(sent[1]) == 2 * 6 * 4  # rows that meet, and columns

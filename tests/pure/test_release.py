@@ -1,4 +1,5 @@
-"""What a release needs: files that agree, and workflows that do what `make` does."""
+"""The needs of a release: files that agree, and workflows that run targets of
+`make`."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def text(name: str) -> str:
 
 
 def packaging(name: str):
-    """A module of packaging/, which is no package."""
+    """A module of packaging/, a folder without a package."""
     spec = importlib.util.spec_from_file_location(
         name, ROOT / "packaging" / f"{name}.py"
     )
@@ -42,8 +43,8 @@ def test_every_job_is_a_make_target():
     for path in WORKFLOWS:
         lines = re.findall(r"- run: (.*)$", path.read_text("utf-8"), re.MULTILINE)
         lines = [line for line in lines if "apt-get" not in line]
-        made = [re.search(r"\bmake ([a-z-]+)", line)[1] for line in lines]
-        assert made and set(made) <= targets(), path.name
+        make_calls = [re.search(r"\bmake ([a-z-]+)", line)[1] for line in lines]
+        assert make_calls and set(make_calls) <= targets(), path.name
 
 
 @needs_repository
@@ -72,8 +73,10 @@ def test_a_release_is_published_without_a_secret():
 
 
 def test_all_files_have_the_same_version():
-    found = packaging("tag").versions()
-    released = {name: x for name, x in found.items() if name != "CHANGELOG.md"}
+    version_of_file = packaging("tag").versions()
+    released = {
+        name: x for name, x in version_of_file.items() if name != "CHANGELOG.md"
+    }
     assert set(released.values()) == {isthmus.__version__}
     heads = re.findall(r"^## (.*)$", text("CHANGELOG.md"), re.MULTILINE)
     form = r"\d+\.\d+\.\d+ – (unreleased|\d{4}-\d\d-\d\d)"

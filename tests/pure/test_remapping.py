@@ -1,5 +1,4 @@
-"""Weights as users give them, files of them, and the pieces in which rows are
-multiplied."""
+"""Weights of users, files of weights, and the pieces in which rows are multiplied."""
 
 from __future__ import annotations
 
@@ -128,8 +127,8 @@ def write_scrip(path, links, weights=1):
             file.createDimension(name, size)
         file.createVariable("dst_address", "i4", ("num_links",))[:] = row + 1
         file.createVariable("src_address", "i4", ("num_links",))[:] = column + 1
-        kept = file.createVariable("remap_matrix", "f8", ("num_links", "num_wgts"))
-        kept[:] = np.stack([value] + [np.zeros_like(value)] * (weights - 1), 1)
+        matrix = file.createVariable("remap_matrix", "f8", ("num_links", "num_wgts"))
+        matrix[:] = np.stack([value] + [np.zeros_like(value)] * (weights - 1), 1)
     return path
 
 
@@ -141,8 +140,8 @@ def test_files_are_read_in_parts(tmp_path, kind, parts):
         write_esmf(path, EXPECTED)
     else:
         write_scrip(path, EXPECTED, 3 if "three" in kind else 1)
-    every = [read(path, SHAPE, k, parts) for k in range(parts)]
-    assert [x for part in every for x in triple(part)] == EXPECTED
+    parts_read = [read(path, SHAPE, k, parts) for k in range(parts)]
+    assert [x for part in parts_read for x in triple(part)] == EXPECTED
 
 
 def test_files_that_do_not_fit_are_refused(tmp_path):
@@ -253,7 +252,7 @@ def test_integrals_say_how_far_they_are_apart():
 
 
 def test_rows_are_multiplied_where_all_their_columns_lie():
-    """A target asks three sources, of which it is one itself."""
+    """A target asks three sources, and is itself one of the three."""
     numbers = np.random.default_rng(9)
     blocks = np.repeat(np.arange(12), 10)  # ten fine points in each coarse one
     whole = csr_matrix((numbers.random(120), (blocks, np.arange(120))), (13, 120))

@@ -1,4 +1,4 @@
-"""What the reports claim."""
+"""The claims of the reports."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ BIG = CLUSTERS[1]
 
 
 def test_the_settings_are_those_of_the_paper():
-    found = [groups(SETTINGS[1], c.n) for c in CLUSTERS]
-    assert found == [(50, 14), (200, 56), (1600, 448)]
+    sizes = [groups(SETTINGS[1], c.n) for c in CLUSTERS]
+    assert sizes == [(50, 14), (200, 56), (1600, 448)]
     for setting in SETTINGS:
         a, b = blocks(setting, CLUSTERS[2], BYTES_PER_NODE[-1])
         m = max(sum(a), sum(b))
@@ -92,31 +92,34 @@ def test_the_transfer_gain_is_the_same_at_every_size(number):
 
 
 def test_settings_with_the_same_blocks_take_the_same_time():
-    """What the report simulates once."""
+    """Settings with equal blocks are simulated once in the report."""
     few = ClusterShape(8, 1), ClusterShape(8, 4)
     names = {job.algorithm for job in kang2019.table_jobs()}
     for setting, other in kang2019.SIMULATED_AS.items():
-        one, two = SETTINGS[setting - 1], SETTINGS[other - 1]
+        first, second = SETTINGS[setting - 1], SETTINGS[other - 1]
         for cluster in few:
-            assert blocks(one, cluster, 1 << 16) == blocks(two, cluster, 1 << 16)
+            assert blocks(first, cluster, 1 << 16) == blocks(second, cluster, 1 << 16)
             for name in names:
-                found = [
+                times = [
                     multiple(ExchangeJob(s, cluster, 1 << 16, name)).multiple
-                    for s in (one, two)
+                    for s in (first, second)
                 ]
-                assert found[0] == found[1], (setting, name)
-        found = [
-            point(ExchangeJob(s, few[1], 1 << 16, "node_aware")) for s in (one, two)
+                assert times[0] == times[1], (setting, name)
+        times = [
+            point(ExchangeJob(s, few[1], 1 << 16, "node_aware"))
+            for s in (first, second)
         ]
-        assert replace(found[1], setting=setting) == found[0]
+        assert replace(times[1], setting=setting) == times[0]
 
 
 def test_what_is_simulated_once_is_in_both_settings():
-    made = [kang2019.Multiple(1, "direct", 1.0)]
-    made += [
+    multiples = [kang2019.Multiple(1, "direct", 1.0)]
+    multiples += [
         ExchangePoint(2, "64 × 32", 2048, 1, name, 1.0) for name in ("node_aware", "x")
     ]
-    settings = [(x.setting, x.algorithm) for x in kang2019.with_equal_settings(made)]
+    settings = [
+        (x.setting, x.algorithm) for x in kang2019.with_equal_settings(multiples)
+    ]
     assert settings[3:] == [(5, "direct"), (7, "node_aware")]
 
 
@@ -181,10 +184,10 @@ def test_node_aware_is_close_to_the_limit_of_port_and_memory(number, monkeypatch
     monkeypatch.setattr(kang2019, "CLUSTERS", (small,))
     monkeypatch.setattr(kang2019, "SETTINGS", (setting,))
     monkeypatch.setattr(kang2019, "sizes", lambda c: BYTES_PER_NODE[-1:])
-    (found,) = kang2019.limits(points)
+    (limit,) = kang2019.limits(points)
     # of the arithmetic sequence there are half as many data
     most = 1.25 if setting.arithmetic else 1.2
-    assert found.least <= found.node_aware < most * found.least
+    assert limit.least <= limit.node_aware < most * limit.least
 
 
 def time_of(system, distribution, m, way):
@@ -267,8 +270,8 @@ def test_rule_3_counts_the_rounds_right():
     rng = np.random.default_rng(1)
     each = rng.integers(0, 40 * size, p) * (np.arange(p) % 3 > 0)
     name = f"blocked_ring(size={size})"
-    made = schedule("allgatherv", name, counts=each.tolist())
-    rounds = made.simulate(LINUX.model).rounds
+    example = schedule("allgatherv", name, counts=each.tolist())
+    rounds = example.simulate(LINUX.model).rounds
     m, z = each.sum(), (each == 0).sum()
     assert rounds == pytest.approx(m / size + (p + z - 2) / 2, abs=p / 10)
     assert abs(rounds - (m / size + (p - z) / 2)) > z / 2
@@ -285,8 +288,8 @@ def test_what_stretches_of_time_cover():
 def test_results_come_with_their_progress():
     seen = []
     tasks = [(abs, -1), (abs, -3)]
-    found = in_parallel(tasks, lambda *done: seen.append(done), work=abs)
-    assert sorted(found) == [1, 3] and seen[1] == (2, 2, 1.0)
+    results = in_parallel(tasks, lambda *done: seen.append(done), work=abs)
+    assert sorted(results) == [1, 3] and seen[1] == (2, 2, 1.0)
     assert seen[0] in [(1, 2, 0.25), (1, 2, 0.75)]  # whichever came first
 
 
@@ -321,7 +324,8 @@ def test_a_picture_is_saved_for_pages_and_for_print(tmp_path):
 
 
 def look(figure, folder, name):
-    """Look at a figure, as drawing it takes most of a small report's time."""
+    """Look at a figure without drawing, because drawing takes most of a small report's
+    time."""
     assert figure.axes and all(axes.has_data() for axes in figure.axes)
     (folder / f"{name}.png").touch()
 
@@ -390,7 +394,7 @@ RESULTS = [
 def test_an_interrupted_report_goes_on_where_it_was(tmp_path, monkeypatch):
     folder = tmp_path / "report"
 
-    def interrupt(done, of, part):
+    def interrupt(done, total, part):
         if done == 2:
             raise KeyboardInterrupt
 
@@ -413,20 +417,20 @@ def test_an_interrupted_report_goes_on_where_it_was(tmp_path, monkeypatch):
 
 
 def test_nothing_is_left_where_nothing_was_done(tmp_path):
-    kept = Unfinished(tmp_path / "report")
-    assert not kept.results and not (tmp_path / "report").exists()
-    kept.remove()
+    unfinished = Unfinished(tmp_path / "report")
+    assert not unfinished.results and not (tmp_path / "report").exists()
+    unfinished.remove()
 
 
 def test_the_results_of_every_paper_are_read_as_they_were_written(tmp_path):
-    kept = Unfinished(tmp_path / "report")
+    unfinished = Unfinished(tmp_path / "report")
     for number, result in enumerate(RESULTS):
-        kept.add(f"task {number}", result)
-    assert Unfinished(tmp_path / "report").results == kept.results
+        unfinished.add(f"task {number}", result)
+    assert Unfinished(tmp_path / "report").results == unfinished.results
 
 
 def test_a_task_has_the_same_name_in_every_process():
-    """An address in it would make every run another one."""
+    """A name must not have an address, since an address differs from run to run."""
     jobs = [next(iter(x)) for x in (kang.figure_jobs(), kang.table_jobs())]
     jobs += [next(iter(x)) for x in (traff.time_jobs(), traff.size_jobs())]
     jobs += [next(iter(x)) for x in (moody.memory_jobs(), moody.figure_jobs())]

@@ -45,13 +45,13 @@ def test_rounds_and_volumes_of_the_circulant_graph(p):
         assert len(own) == n - 1 + log2(p)
 
 
-@pytest.mark.parametrize(("name", "more"), [("chain", 0), ("circulant", 10)])
-def test_scratch_of_a_mirrored_reduce_is_all_and_a_part(name, more):
+@pytest.mark.parametrize(("name", "part_size"), [("chain", 0), ("circulant", 10)])
+def test_scratch_of_a_mirrored_reduce_is_all_and_a_part(name, part_size):
     """The part only where several arrive; the root needs nothing else."""
     schedule = isthmus.schedule("reduce", f"{name}(n=4)", p=11, m=40, root=3)
     ranks = schedule.all_ranks()
-    assert extent(ranks.pop(3), "tmp") == more
-    assert max(extent(rounds, "tmp") for rounds in ranks) == 40 + more
+    assert extent(ranks.pop(3), "tmp") == part_size
+    assert max(extent(rounds, "tmp") for rounds in ranks) == 40 + part_size
 
 
 def test_scratch_of_an_ordered_reduce_is_two_messages():
@@ -175,9 +175,9 @@ def test_reduce_is_a_mirror_of_bcast_in_time():
     model = AlphaBeta(3.0, 1.0)
     for name in ("chain", "circulant"):
         times = {
-            isthmus.schedule(of, f"{name}(n=4)", p=13, m=40, root=5)
+            isthmus.schedule(collective, f"{name}(n=4)", p=13, m=40, root=5)
             .simulate(model)
             .time
-            for of in ("bcast", "reduce")
+            for collective in ("bcast", "reduce")
         }
         assert len(times) == 1

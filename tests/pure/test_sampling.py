@@ -1,4 +1,4 @@
-"""Which cases run: some of them, and in turns all."""
+"""The cases that run: a sample, and in turns all cases."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import pytest
 import sampling
 
 
-@pytest.mark.parametrize("every", [1, 2, 3, 7])
+@pytest.mark.parametrize("stride", [1, 2, 3, 7])
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 12])
-def test_in_turns_all_cases_run(monkeypatch, n, every):
+def test_in_turns_all_cases_run(monkeypatch, n, stride):
     monkeypatch.setattr(sampling, "LONG", False)
-    turns = [sampling.some(range(n), every, turn) for turn in range(every)]
-    assert {x for found in turns for x in found} == set(range(n))
-    assert all(len(found) <= -(-n // every) for found in turns)
+    turns = [sampling.some(range(n), stride, turn) for turn in range(stride)]
+    assert {x for sample in turns for x in sample} == set(range(n))
+    assert all(len(sample) <= -(-n // stride) for sample in turns)
     assert n == 0 or all(turns)
 
 

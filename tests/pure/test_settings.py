@@ -1,4 +1,4 @@
-"""Environment variables: their names and meaning are in one place, and documented."""
+"""Environment variables: names and meaning in a single place, and documented."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def test_the_guide_lists_every_variable():
 
 
 def test_no_other_file_names_a_variable_to_read():
-    found = {}
+    names_of_file = {}
     for path in SOURCE.rglob("*.py"):
         names = re.findall(r"""["'](ISTHMUS_[A-Z_]+[A-Z])["']""", path.read_text())
         if path.name != "settings.py" and set(names) - OWN:
-            found[path.name] = names
-    assert not found
+            names_of_file[path.name] = names
+    assert not names_of_file
 
 
 def test_what_is_not_set_is_auto_and_allgatherv_follows_allgather():
@@ -57,8 +57,8 @@ def test_what_is_not_set_is_auto_and_allgatherv_follows_allgather():
     assert said.algorithm(settings.BETWEEN_PREFIX, "Allgatherv") == "direct"
     assert said.algorithm(settings.BETWEEN_PREFIX, "Bcast") == "auto"
     assert said.algorithm(settings.INSIDE_PREFIX, "Bcast") == "x"
-    both = {"ISTHMUS_ALLGATHER": "direct", "ISTHMUS_ALLGATHERV": "balanced"}
-    name = settings.read(both).algorithm(settings.BETWEEN_PREFIX, "Allgatherv")
+    variables = {"ISTHMUS_ALLGATHER": "direct", "ISTHMUS_ALLGATHERV": "balanced"}
+    name = settings.read(variables).algorithm(settings.BETWEEN_PREFIX, "Allgatherv")
     assert name == "balanced"
 
 

@@ -46,9 +46,9 @@ def totals(groups):
 
 
 def bound(groups):
-    """What some rank must receive, or send."""
-    every = totals(groups)
-    return max(sum(every) - min(every), *(max(counts) for counts in groups))
+    """The most elements that a rank must receive, or send."""
+    elements = totals(groups)
+    return max(sum(elements) - min(elements), *(max(counts) for counts in groups))
 
 
 def time_of(name, groups, model=BYTES):
@@ -92,18 +92,18 @@ def test_equal_groups_meet_the_bound_and_pay_few_rounds(g, p):
     st.sampled_from([7, 40]),
 )
 def test_the_ring_takes_no_longer_than_was_proved(groups, size):
-    """docs/several_groups.md: rounds, and one more for each piece of the largest block
-    of each group."""
+    """The bound of docs/several_groups.md: rounds, and a round for each piece of the
+    largest block of each group."""
     pieces = [[max(-(-k // size), 1) for k in counts] for counts in groups]
-    every = sum(map(sum, pieces))
-    rounds = max(every - sum(n) + len(n) - 1 for n in pieces)
+    elements = sum(map(sum, pieces))
+    rounds = max(elements - sum(n) + len(n) - 1 for n in pieces)
     most = (rounds + sum(map(max, pieces))) * size
     assert time_of(f"ring(size={size})", groups) <= most
 
 
 @pytest.mark.parametrize("ps", [(8, 8, 8), (2, 8, 16), (3, 5, 7, 2), (1, 1, 1, 1)])
 def test_with_short_pieces_the_ring_comes_near_the_bound(ps):
-    """Within (1 + 3/(2 p)) of it, with p the mean size of a group."""
+    """Within (1 + 3/(2 p)) of the bound, with p the mean size of a group."""
     groups = [[320] * p for p in ps]
     most = 1 + 3 * len(ps) / (2 * sum(ps))
     assert time_of("ring(size=10)", groups) <= most * bound(groups)
@@ -166,11 +166,11 @@ def test_a_rank_builds_its_rounds_in_units():
 
 
 def test_fused_programs_send_one_message():
-    def one(buf, peer, when=True):
+    def single_message(buf, peer, when=True):
         return iter([Round((Send(peer, (Span(buf, 0, 3),), when),))])
 
-    (both,) = fused(one("send", 1), one("recv", 1, False))
-    (message,) = both.comm
+    (fused_round,) = fused(single_message("send", 1), single_message("recv", 1, False))
+    (message,) = fused_round.comm
     assert message.to == 1 and [s.size for s in message.data] == [3, 0]
-    (apart,) = fused(one("send", 1), one("recv", 2))
+    (apart,) = fused(single_message("send", 1), single_message("recv", 2))
     assert [c.to for c in apart.comm] == [1, 2]

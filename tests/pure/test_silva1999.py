@@ -1,4 +1,4 @@
-"""What the report on Silva and Silva 1999 draws and claims."""
+"""The figures and claims of the report on Silva and Silva 1999."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ STEP = AlphaBeta(1.0, 0.0)
 
 
 def test_the_patterns_have_the_papers_processes_and_steps():
-    found = {x.name: x for x in patterns()}
-    sizes = {name: len(x.seats) + len(x.passive) for name, x in found.items()}
+    pattern_of = {x.name: x for x in patterns()}
+    sizes = {name: len(x.seats) + len(x.passive) for name, x in pattern_of.items()}
     assert sizes == {"figure1": 12, "figure2": 26, "figure3": 8}
-    assert found["figure1"].passive == ((0, 0), (0, 2))
-    assert found["figure2"].seats[0] == (0, 4)
+    assert pattern_of["figure1"].passive == ((0, 0), (0, 2))
+    assert pattern_of["figure2"].seats[0] == (0, 4)
     # a tree of 9 leaves, or of 16, and one message across; counts, sums, scatters
-    steps = {name: x.schedule.simulate(STEP).time for name, x in found.items()}
+    steps = {name: x.schedule.simulate(STEP).time for name, x in pattern_of.items()}
     assert steps == {"figure1": 5, "figure2": 5, "figure3": 1 + 2 + 4}
-    for pattern in found.values():
+    for pattern in pattern_of.values():
         UserSchedule.of(pattern.schedule).verify()
         assert pattern_figure(pattern).axes
 
@@ -39,13 +39,13 @@ def test_the_patterns_have_the_papers_processes_and_steps():
 @pytest.mark.parametrize(("p", "q"), [(4, 4), (1, 3), (5, 2)])
 def test_leaders_swap_counts_while_the_others_begin_the_sum(p, q):
     a, b = [60 // p] * p, [60 // q] * q
-    made = schedule("inter_reduce_scatter", "leader", a=a, b=b)
-    made.verify()
+    example = schedule("inter_reduce_scatter", "leader", a=a, b=b)
+    example.verify()
     for own, other in ((0, p), (p, 0)):
-        first = made.rank(own)[0].comm
+        first = example.rank(own)[0].comm
         assert first[:2] == (Recv(other, ()), Send(other, ()))
     if p == q == 4:  # one of those below the leader sends in the same step
-        (message,) = made.rank(3)[0].comm
+        (message,) = example.rank(3)[0].comm
         assert isinstance(message, Send)
         assert message.to == 2
 
@@ -54,11 +54,13 @@ def test_the_swap_costs_the_leaders_one_start_up():
     alpha, beta, each = 7.0, 1.0, [15] * 4
     sizes = {"p": 4, "q": 4, "ka": 15, "kb": 15}
     model = AlphaBeta(alpha, beta)
-    told = schedule("inter_reduce_scatter", "leader", a=each, b=each).simulate(model)
+    with_swap = schedule("inter_reduce_scatter", "leader", a=each, b=each).simulate(
+        model
+    )
     known = schedule("inter_reduce_scatter_block", "leader", **sizes).simulate(model)
-    assert told.time == known.time + alpha
+    assert with_swap.time == known.time + alpha
     cost = find("inter_reduce_scatter", "leader").cost
-    assert told.time == cost(4, 4, 60, alpha, beta)
+    assert with_swap.time == cost(4, 4, 60, alpha, beta)
 
 
 def test_the_leaders_are_the_last_as_in_table_1():
@@ -68,7 +70,8 @@ def test_the_leaders_are_the_last_as_in_table_1():
 
 
 def test_the_papers_comparison_comes_out():
-    """Between groups against inside one: 0.80 in the paper."""
+    """The mean time between groups over the mean time inside a group: 0.80 in the
+    paper."""
     inside, between = silva.simulated()
     paper = (
         sum(silva.TABLE1_MICROSECONDS)
@@ -82,11 +85,11 @@ def test_the_papers_comparison_comes_out():
 
 
 def test_a_report_of_made_up_times(tmp_path):
-    found = [
+    times = [
         ProcessTimes(way.operation, way.label, n, way.algorithm, (n * 1e-9,) * 8)
         for way, n in jobs()
     ]
-    path = report.reproduce(tmp_path, "MPICH 5", "a lab", found)
+    path = report.reproduce(tmp_path, "MPICH 5", "a lab", times)
     text = path.read_text()
     for operation in GROUP_SIZES:
         assert f"| {operation} | {VECTOR_BYTES[-1]} | `auto` |" in text

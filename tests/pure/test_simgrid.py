@@ -1,4 +1,4 @@
-"""Traces for SimGrid, and its times against the alpha-beta model."""
+"""Traces for SimGrid, and SimGrid's times against the alpha-beta model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CASES = GOLDEN["cases"]
 
 
 def chain(n, m):
-    """A value goes from rank to rank, and everyone reduces its own to it."""
+    """A value goes from rank to rank, and every rank adds its own."""
     data = (Span("tmp", 0, m),)
     reduce = (Reduce(Span("tmp", 0, m), Span("recv", 0, m)),)
 
@@ -56,10 +56,10 @@ def label(case):
 
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_alpha_beta_is_what_simgrid_says(case):
-    """To the last digit that SimGrid prints.
+    """Equal to the last digit printed by SimGrid.
 
-    Messages at once in one direction share the link there and queue at the port here:
-    their start-ups, all but what the envelope takes, then pass at the same time.
+    Messages at once in a direction share the link in SimGrid and queue at the port in
+    isthmus: start-ups, all but the time of the envelope, then pass at once.
     """
     example, model = make(case)
     saved = case["start_ups_at_once"] * (
@@ -69,7 +69,7 @@ def test_alpha_beta_is_what_simgrid_says(case):
 
 
 def simgrid_says(case, folder):
-    """The time that SimGrid prints."""
+    """The time printed by SimGrid."""
     example, model = make(case)
     for name, text in {
         "trace": simgrid.trace(example, model.unit, case["turns"]),

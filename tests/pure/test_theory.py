@@ -75,7 +75,7 @@ def test_that_bound_is_nearly_reached():
 @settings(max_examples=100 if LONG else 10)
 @given(a=COUNTS, b=COUNTS)
 def test_theorem_3(name, a, b):
-    """Never below M, at most M + the largest block, for any counts: its second line."""
+    """Never below M, at most M + the largest block, for any counts: the second line."""
     time = transfer("inter_allgatherv", name, a=a, b=b)
     m = max(sum(a), sum(b))
     assert m <= time <= m + max(*a, *b) + BALANCED[name] * (len(a) + len(b))
@@ -86,7 +86,7 @@ def test_theorem_3(name, a, b):
     [(8, 400, 100, 1100, 900), (16, 4000, 500, 11500, 8500)],
 )
 def test_the_first_line_of_theorem_3_is_no_bound(n, giant, equal, takes, claimed):
-    """One port carries the giant and its part of the Allgather of the other data."""
+    """A port carries the giant and a part of the Allgather of all further data."""
     a, b = [giant] + [0] * (n - 1), [equal] * n
     assert max(sum(a) + max(a), sum(b) + max(b)) == claimed
     for name in ("balanced+ring", "balanced+bruck"):
@@ -99,26 +99,26 @@ def test_the_first_line_of_theorem_3_is_no_bound(n, giant, equal, takes, claimed
 
 def test_a_share_may_be_longer_than_all_blocks():
     """The proof's first step, where p > q: the exchange lasts as long as a share."""
-    made = isthmus.schedule("inter_allgatherv", "balanced", a=[6] * 4, b=[0, 0])
-    assert first_round(made).simulate(TRANSFER).time == 12
+    example = isthmus.schedule("inter_allgatherv", "balanced", a=[6] * 4, b=[0, 0])
+    assert first_round(example).simulate(TRANSFER).time == 12
 
 
 @settings(max_examples=120 if LONG else 25)
 @given(COUNTS, COUNTS)
 def test_the_exchange_lasts_as_long_as_the_largest_block_or_share(a, b):
-    made = isthmus.schedule("inter_allgatherv", "balanced", a=a, b=b)
-    time = first_round(made).simulate(TRANSFER).time
+    example = isthmus.schedule("inter_allgatherv", "balanced", a=a, b=b)
+    time = first_round(example).simulate(TRANSFER).time
     shares = -(-sum(a) // len(b)), -(-sum(b) // len(a))
     assert time <= max(*a, *b, *shares)
 
 
-def first_round(made):
-    """The schedule without what follows its first round."""
+def first_round(example):
+    """The schedule cut after the first round."""
 
-    return replace(made, program=lambda r: iter([next(made.program(r), Round())]))
+    return replace(example, program=lambda r: iter([next(example.program(r), Round())]))
 
 
-def ascending(made):
+def ascending(example):
     """The schedule with the receives of each round by rank: the obvious order."""
 
     def turned(rounds):
@@ -128,18 +128,18 @@ def ascending(made):
             recvs.sort(key=lambda c: c.frm)
             yield Round((*recvs, *others), r.then)
 
-    ranks = made.all_ranks()
-    each = tuple(range(r, r + 1) for r in range(made.n))
-    return replace(made, program=lambda r: turned(ranks[r]), groups=each)
+    ranks = example.all_ranks()
+    each = tuple(range(r, r + 1) for r in range(example.n))
+    return replace(example, program=lambda r: turned(ranks[r]), groups=each)
 
 
 def test_another_order_of_receives_breaks_the_bound():
-    """Blocks that straddle the shares: each sender waits for the one before it."""
+    """Blocks that straddle the shares: each sender waits for the sender before."""
     n = 12
     a = [6] + [8] * (n - 1) + [2]
-    made = isthmus.schedule("inter_allgatherv", "balanced+bruck", a=a, b=[0] * n)
-    right = first_round(made).simulate(TRANSFER).time
-    wrong = first_round(ascending(made)).simulate(TRANSFER).time
+    example = isthmus.schedule("inter_allgatherv", "balanced+bruck", a=a, b=[0] * n)
+    right = first_round(example).simulate(TRANSFER).time
+    wrong = first_round(ascending(example)).simulate(TRANSFER).time
     assert right <= 8
     assert wrong > 2 * 8
 
@@ -147,10 +147,10 @@ def test_another_order_of_receives_breaks_the_bound():
 def test_links_are_linear_in_the_processes():
     """p between the groups and a ring in each: 2 p + q, of more than (p + q)² / 2."""
     for p, q in ((6, 2), (8, 3), (64, 64), (200, 56)):
-        made = isthmus.schedule(
+        example = isthmus.schedule(
             "inter_allgather", "segmented+ring", p=p, q=q, ka=64, kb=64
         )
-        events = made.simulate(TRANSFER, record=True).events
+        events = example.simulate(TRANSFER, record=True).events
         pairs = zip(events.source.tolist(), events.target.tolist(), strict=True)
         links = {frozenset(pair) for pair in pairs}
         assert len(links) <= 2 * p + q
@@ -160,9 +160,9 @@ def test_without_segments_no_multiple_of_the_bound_holds():
     ratios = {"unsegmented": [], "segmented": []}
     for p in (4, 16, 64, 256):
         sizes = {"p": p, "q": 2, "ka": 1, "kb": 256 * p}
-        for name, found in ratios.items():
+        for name, ratios_of_name in ratios.items():
             time = transfer("inter_allgather", f"{name}+bruck", **sizes)
-            found.append(time / max(p, 2 * 256 * p))
+            ratios_of_name.append(time / max(p, 2 * 256 * p))
     grows = ratios["unsegmented"]
     assert all(y >= 3 * x for x, y in pairwise(grows))
     assert max(ratios["segmented"]) <= 1.5 + 1e-9
@@ -170,7 +170,8 @@ def test_without_segments_no_multiple_of_the_bound_holds():
 
 @pytest.mark.parametrize("p", [16, 64, 128] if LONG else [16, 32])
 def test_root_gathering_costs_what_the_paper_says(p):
-    """Eq. 1 but for filling pipelines, Eq. 2 but for what a broadcast's root has."""
+    """Eq. 1 except for filling pipelines, Eq. 2 except for the data of a broadcast's
+    root."""
     sizes = {"p": p, "q": p, "ka": 8 * (p - 1) * p, "kb": 8 * (p - 1) * p}
     k = sizes["ka"]
     best = transfer("inter_allgather", "root_gathering(startup=1)", **sizes)

@@ -1,4 +1,4 @@
-"""The trace of a timeline is what a viewer of trace events expects."""
+"""The trace of a timeline, in the format of viewers of trace events."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.export.chrome import trace, write
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
-MADE = schedule("inter_allgather", "segmented+ring", p=6, q=2, ka=600, kb=600)
+SCHEDULE = schedule("inter_allgather", "segmented+ring", p=6, q=2, ka=600, kb=600)
 
 
 @pytest.fixture
 def line():
-    return MADE.simulate(MODEL, record=True)
+    return SCHEDULE.simulate(MODEL, record=True)
 
 
 @pytest.fixture
@@ -29,12 +29,12 @@ def events(line, tmp_path):
     return json.loads(path.read_text())["traceEvents"]
 
 
-def of(events, kind):
+def events_of_kind(events, kind):
     return [event for event in events if event["ph"] == kind]
 
 
 def test_groups_are_processes_and_ports_are_threads(events):
-    named = of(events, "M")
+    named = events_of_kind(events, "M")
     groups = {e["pid"]: e["args"]["name"] for e in named if e["name"] == "process_name"}
     assert groups == {0: "group A", 1: "group B"}
     threads = {e["tid"]: e for e in named if e["name"] == "thread_name"}
@@ -43,7 +43,7 @@ def test_groups_are_processes_and_ports_are_threads(events):
 
 
 def test_every_message_is_a_slice_at_both_ends(events, line):
-    slices = of(events, "X")
+    slices = events_of_kind(events, "X")
     assert len(slices) == 2 * len(line.events)
     for event in slices:
         assert event["dur"] > 0 and event["ts"] >= 0
@@ -56,7 +56,7 @@ def test_every_message_is_a_slice_at_both_ends(events, line):
 
 def test_slices_of_a_port_do_not_overlap(events):
     ports = defaultdict(list)
-    for event in of(events, "X"):
+    for event in events_of_kind(events, "X"):
         ports[event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
     for slices in ports.values():
         slices.sort()
@@ -65,8 +65,8 @@ def test_slices_of_a_port_do_not_overlap(events):
 
 
 def test_arrows_go_from_slice_to_slice(events):
-    slices = of(events, "X")
-    starts, ends = ({e["id"]: e for e in of(events, kind)} for kind in "sf")
+    slices = events_of_kind(events, "X")
+    starts, ends = ({e["id"]: e for e in events_of_kind(events, kind)} for kind in "sf")
     assert starts.keys() == ends.keys() and len(starts) == len(slices) / 2
     for arrow in (*starts.values(), *ends.values()):
         around = [
@@ -87,19 +87,19 @@ def test_copies_and_meetings_have_a_thread_of_their_own():
     example = schedule("inter_allgather", "node_aware", **sizes, nodes=nodes)
     line = example.simulate(model, record=True)
     trace_events = trace(line, (2, 2), nodes)["traceEvents"]
-    named = [e for e in of(trace_events, "M") if e["name"] == "thread_name"]
+    named = [e for e in events_of_kind(trace_events, "M") if e["name"] == "thread_name"]
     names = {e["tid"]: e["args"]["name"] for e in named}
     assert names[3 * 2 + 2] == "rank 2 (node 0) works" and len(names) == 12
-    work = [e for e in of(trace_events, "X") if e["cat"] == "works"]
+    work = [e for e in events_of_kind(trace_events, "X") if e["cat"] == "works"]
     assert {e["name"] for e in work} == {"copies, reduces", "waits for its node"}
     assert len(work) == len(line.work) and all(e["tid"] % 3 == 2 for e in work)
     assert all(e["pid"] == (e["tid"] >= 6) for e in work)
-    sends = [e for e in of(trace_events, "X") if e["cat"] == "sends"]
+    sends = [e for e in events_of_kind(trace_events, "X") if e["cat"] == "sends"]
     assert len(sends) == len(line.events) and all(e["tid"] % 3 == 0 for e in sends)
 
 
 def test_what_has_no_messages_has_no_trace():
     with pytest.raises(ValueError, match="record=True"):
-        trace(MADE.simulate(MODEL))
+        trace(SCHEDULE.simulate(MODEL))
     with pytest.raises(ValueError, match="the 8 ranks"):
-        trace(MADE.simulate(MODEL, record=True), (4, 2))
+        trace(SCHEDULE.simulate(MODEL, record=True), (4, 2))

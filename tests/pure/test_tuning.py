@@ -1,4 +1,4 @@
-"""The tuning file, fitting, and what is chosen by it."""
+"""The tuning file, fitting, and choices by tuning."""
 
 from __future__ import annotations
 
@@ -131,19 +131,19 @@ def test_a_communicator_takes_what_fits_its_nodes():
 
 
 def test_samples_give_back_the_machine_they_come_from():
-    p, alpha, beta, gamma, more = 4, 3e-6, 1e-9, 5e-10, 4e-7
+    p, alpha, beta, gamma, contention = 4, 3e-6, 1e-9, 5e-10, 4e-7
     contended = {n: alpha + gamma * p * n for n in (0, 100, 10**6)}
     alone = {n: alpha + beta * n for n in (0, 100, 10**6)}
-    fan = {k: alpha + more * (k - 1) for k in (1, 2)}
-    found = fit.machine(Samples(p, contended, alone, fan), 99)
-    expected = MessageCosts(alpha, beta, gamma, 99, message=more)
+    fan = {k: alpha + contention * (k - 1) for k in (1, 2)}
+    fitted = fit.machine(Samples(p, contended, alone, fan), 99)
+    expected = MessageCosts(alpha, beta, gamma, 99, message=contention)
     for f in fields(MessageCosts):
-        assert getattr(found, f.name) == pytest.approx(getattr(expected, f.name))
+        assert getattr(fitted, f.name) == pytest.approx(getattr(expected, f.name))
 
 
 def test_messages_that_seem_to_take_no_time_give_a_machine_all_the_same():
-    found = fit.machine(Samples(2, {1: 2e-6, 9: 1e-6}, {1: 2e-6, 9: 1e-6}, {1: 1e-6}))
-    assert found.beta > 0 and found.startup > 0
+    fitted = fit.machine(Samples(2, {1: 2e-6, 9: 1e-6}, {1: 2e-6, 9: 1e-6}, {1: 1e-6}))
+    assert fitted.beta > 0 and fitted.startup > 0
 
 
 def test_lines_cross_where_they_do():
@@ -168,14 +168,14 @@ def test_the_librarys_factor_is_that_of_long_blocks():
 
 
 def test_a_simulation_takes_the_machine_of_the_tuning():
-    made = collectives.schedule("allgatherv", "ring", counts=[1000] * 8)
-    one = replace(ORIGIN, nodes=1)
+    ring = collectives.schedule("allgatherv", "ring", counts=[1000] * 8)
+    origin = replace(ORIGIN, nodes=1)
     slow = replace(NEAR, gamma=1e-10)  # eight at once: 8e-10 a byte, not 1e-10
-    found = made.simulate(Tuned(Tuning(one, slow))).time
-    assert found == pytest.approx(made.simulate(AlphaBeta(1e-6, 8e-10)).time)
+    seconds = ring.simulate(Tuned(Tuning(origin, slow))).time
+    assert seconds == pytest.approx(ring.simulate(AlphaBeta(1e-6, 8e-10)).time)
     # two processes on each of four nodes: a ring crosses each link once a round
-    found = made.simulate(Tuned(Tuning(ORIGIN, NEAR, FAR))).time
-    assert found == pytest.approx(7 * (2e-5 + 1000 * 1e-8))
+    seconds = ring.simulate(Tuned(Tuning(ORIGIN, NEAR, FAR))).time
+    assert seconds == pytest.approx(7 * (2e-5 + 1000 * 1e-8))
 
 
 def test_choices_follow_the_machine():
@@ -196,8 +196,8 @@ def test_choices_follow_the_machine():
     assert rounds == [1 + 7, 1 + 3]
     lame = replace(slow, library=2.0)
     assert choose.allgatherv(np.full(8, 64), lambda: lame).name == "library"
-    found = choose.allgatherv(np.full(8, 64), lambda: lame, small=512)
-    assert found.name in ("circulant", "recursive_doubling")  # equals
+    choice = choose.allgatherv(np.full(8, 64), lambda: lame, small=512)
+    assert choice.name in ("circulant", "recursive_doubling")  # equals
 
 
 def test_a_prediction_names_what_the_tuning_chooses():
@@ -212,16 +212,16 @@ def test_a_prediction_names_what_the_tuning_chooses():
 
 
 def outcome(case, **times) -> Outcome:
-    found = [
+    results = [
         Result(Contender(name.replace("_and_", "+")), ((t,),))
         for name, t in times.items()
     ]
-    return Outcome(case, (1,), tuple(found))
+    return Outcome(case, (1,), tuple(results))
 
 
 @pytest.fixture(scope="module")
-def found() -> TuningResult:
-    """Measured as a machine would that is exactly like the model."""
+def tuning_result() -> TuningResult:
+    """The result of tuning on a machine exactly like the model."""
     machine = MessageCosts(1e-5, 1e-9, message=1e-5)
     origin = replace(ORIGIN, nodes=1)
     tuned = Tuned(Tuning(origin, machine))
@@ -237,25 +237,25 @@ def found() -> TuningResult:
     return TuningResult(crossovers.conclude(tuned.tuning, outcomes), tuple(outcomes))
 
 
-def test_conclusions_from_a_machine_like_the_model(found):
-    machine = found.tuning.inside
+def test_conclusions_from_a_machine_like_the_model(tuning_result):
+    machine = tuning_result.tuning.inside
     assert machine.alpha == 1e-5
     # few rounds are never slower there
     assert machine.ring == 2 * max(crossovers.sizes(8, machine))
     # the library takes 1e-4 more: ours is faster from the first size on
     assert machine.small == 8 * crossovers.MIN_BLOCK_BYTES
-    rows = crossovers.rows(found.tuning, found.outcomes)
+    rows = crossovers.rows(tuning_result.tuning, tuning_result.outcomes)
     assert all(r.predicted == pytest.approx(r.measured) for r in rows if r.predicted)
     assert [r.predicted is None for r in rows] == [
         r.algorithm == "native" for r in rows
     ]
-    taken = crossovers.auto_choices(found.tuning, found.outcomes)
-    assert len(taken) == len(found.outcomes)
+    taken = crossovers.auto_choices(tuning_result.tuning, tuning_result.outcomes)
+    assert len(taken) == len(tuning_result.outcomes)
     inside = [auto.loss for auto in taken if "inside" in auto.kind]
     assert max(inside) < 1.001
 
 
-def test_the_command_says_what_changed(found, tmp_path):
+def test_the_command_says_what_changed(tuning_result, tmp_path):
     pytest.importorskip("typer")
     rich = pytest.importorskip("rich.console")
     from isthmus.cli import tune
@@ -263,8 +263,10 @@ def test_the_command_says_what_changed(found, tmp_path):
     path = tmp_path / "t.toml"
     said = []
     for alpha in (1e-5, 7e-5):
-        machine = replace(found.tuning.inside, alpha=alpha)
-        now = replace(found, tuning=replace(found.tuning, inside=machine))
+        machine = replace(tuning_result.tuning.inside, alpha=alpha)
+        now = replace(
+            tuning_result, tuning=replace(tuning_result.tuning, inside=machine)
+        )
         console = rich.Console(width=200, file=StringIO())
         tune._write(console, now, path)
         tune._print(console, now)

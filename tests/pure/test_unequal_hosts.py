@@ -41,9 +41,11 @@ def test_they_are_right_for_any_speeds(p):
         hosts = Hosts(*(tuple(x.tolist()) for x in speeds))
         for collective, sizes in cases(p, root):
             for name in TREES:
-                made = schedule(collective, name, hosts=hosts, **sizes)
-                made.verify()
-                assert [made.rank(r) for r in range(made.n)] == made.all_ranks()
+                example = schedule(collective, name, hosts=hosts, **sizes)
+                example.verify()
+                assert [
+                    example.rank(r) for r in range(example.n)
+                ] == example.all_ranks()
         counts = [(2 * i) % 7 for i in range(p)]
         schedule("allgatherv", "ordered_ring", hosts=hosts, counts=counts).verify()
 
@@ -67,8 +69,8 @@ def test_short_data_are_twice_as_fast_as_by_the_best_that_knows_no_hosts(
         for entry in algorithms(collective)
         if "hosts" not in entry.options and not entry.node_memory
     }
-    made = schedule(collective, "fastest_node_first", hosts=SLOW, **sizes)
-    ours = made.simulate(model).time
+    example = schedule(collective, "fastest_node_first", hosts=SLOW, **sizes)
+    ours = example.simulate(model).time
     assert min(times.values()) > 2 * ours, times
 
 
@@ -76,16 +78,16 @@ def test_short_data_are_twice_as_fast_as_by_the_best_that_knows_no_hosts(
 def test_auto_takes_what_is_fastest_on_these_hosts(collective):
     machine, sizes = MessageCosts(50e-6, 1.7e-7), (7, 1 << 12)
     assert rooted_vector(collective, *sizes, machine).name not in TREES
-    found = rooted_vector(collective, *sizes, machine, hosts=SLOW)
+    choice = rooted_vector(collective, *sizes, machine, hosts=SLOW)
     model, size = Unequal(SLOW), {"q": 7, "m": 1 << 12}
-    made = schedule(collective, found.name, hosts=SLOW, **size)
+    example = schedule(collective, choice.name, hosts=SLOW, **size)
     for entry in algorithms(collective):
         if not entry.node_memory:
             other = schedule(collective, entry.name, hosts=SLOW, **size)
-            assert made.simulate(model).time <= other.simulate(model).time
+            assert example.simulate(model).time <= other.simulate(model).time
     # sums in any order are for commutative operators
-    found = rooted_vector(collective, *sizes, machine, commutative=False, hosts=SLOW)
-    assert collective == "inter_bcast" or found.name not in TREES
+    choice = rooted_vector(collective, *sizes, machine, commutative=False, hosts=SLOW)
+    assert collective == "inter_bcast" or choice.name not in TREES
 
 
 def test_auto_takes_a_tree_for_blocks_of_some_size_and_inside_a_group():
@@ -113,17 +115,18 @@ def test_auto_inside_a_group_takes_what_is_fastest_on_these_hosts(collective):
             sizes = {"counts": [n] * 8, "root": 2}
         assert not is_left
         taken.add(choice.name)
-        told = f"(startup={machine.startup})" * (choice.name == "circulant")
-        made = schedule(collective, choice.name + told, hosts=SLOW, **sizes)
+        options = f"(startup={machine.startup})" * (choice.name == "circulant")
+        example = schedule(collective, choice.name + options, hosts=SLOW, **sizes)
         for entry in algorithms(collective):
             if not entry.node_memory:
                 other = schedule(collective, entry.name, hosts=SLOW, **sizes)
-                assert made.simulate(model).time <= other.simulate(model).time
+                assert example.simulate(model).time <= other.simulate(model).time
     assert taken & {*TREES}, taken
 
 
 def test_short_data_on_slow_links_are_left_to_the_library():
-    """Slow hosts that start a message like others, and those that do not."""
+    """Slow hosts with the start-up time of fast hosts, and slow hosts with longer
+    start-ups."""
     machine = MessageCosts(50e-6, 1.7e-7)
     links = Hosts((50e-6,) * 8, SLOW.betas)
     for hosts, n, is_left in ((links, 1 << 10, True), (SLOW, 1 << 10, False)):
@@ -142,30 +145,30 @@ def test_operators_in_rank_order_have_no_tree_for_unequal_hosts():
 
 def test_a_fast_host_sends_to_several_slow_ones_at_once():
     hosts = Hosts((1.0, 5.0, 5.0), (0.0,) * 3)
-    made = schedule("inter_bcast", "linear", q=2, m=1)
-    assert made.simulate(Unequal(hosts)).time == 1 + 5
-    made = schedule("inter_gather", "linear", q=2, k=1)
-    assert made.simulate(Unequal(hosts)).time == 1 + 5
+    example = schedule("inter_bcast", "linear", q=2, m=1)
+    assert example.simulate(Unequal(hosts)).time == 1 + 5
+    example = schedule("inter_gather", "linear", q=2, k=1)
+    assert example.simulate(Unequal(hosts)).time == 1 + 5
 
 
 def test_slow_hosts_are_leaves():
-    made = schedule("bcast", "fastest_node_first", hosts=SLOW, p=8, m=256, root=0)
-    line = made.simulate(Unequal(SLOW))
+    example = schedule("bcast", "fastest_node_first", hosts=SLOW, p=8, m=256, root=0)
+    line = example.simulate(Unequal(SLOW))
     assert line.sent[[1, 4]].tolist() == [0, 0]
 
 
 def test_slow_hosts_are_neighbours_in_the_ring():
-    made = schedule("allgatherv", "ordered_ring", hosts=SLOW, counts=[1] * 8)
-    to = {made.rank(r)[0].comm[1].to for r in (1, 4)}
+    example = schedule("allgatherv", "ordered_ring", hosts=SLOW, counts=[1] * 8)
+    to = {example.rank(r)[0].comm[1].to for r in (1, 4)}
     assert to & {1, 4}
 
 
 def test_equal_hosts_are_the_alpha_beta_model():
-    made = schedule("bcast", "chain", p=5, m=40, root=1)
+    example = schedule("bcast", "chain", p=5, m=40, root=1)
     equal = Unequal(Hosts((3.0,) * 5, (0.5,) * 5))
-    assert made.simulate(equal).time == made.simulate(AlphaBeta(3.0, 0.5)).time
+    assert example.simulate(equal).time == example.simulate(AlphaBeta(3.0, 0.5)).time
     with pytest.raises(ValueError, match="fewer hosts than 5"):
-        made.simulate(replace(equal, hosts=Hosts.equal(4)))
+        example.simulate(replace(equal, hosts=Hosts.equal(4)))
 
 
 #: four hosts of two ranks, the second of which is slow
@@ -191,12 +194,12 @@ def _from_each_to(targets, p, size):
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("root", [0, 3, 6])
 def test_a_host_of_several_ranks_is_entered_once(name, root):
-    made = schedule("bcast", name, hosts=PAIRS, p=8, m=5, root=root)
-    made.verify()
+    example = schedule("bcast", name, hosts=PAIRS, p=8, m=5, root=root)
+    example.verify()
     entered = [
         PAIRS.nodes[r]
         for r in range(8)
-        for step in made.rank(r)
+        for step in example.rank(r)
         for c in step.comm
         if hasattr(c, "frm") and PAIRS.nodes[c.frm] != PAIRS.nodes[r]
     ]
@@ -206,14 +209,14 @@ def test_a_host_of_several_ranks_is_entered_once(name, root):
 def test_hosts_of_about_one_speed_keep_their_order():
     measured = Hosts(tuple(1.0 + 0.1 * ((3 * r) % 8) for r in range(8)), (0.0,) * 8)
     blind = schedule("bcast", "binomial", p=8, m=1, root=0)
-    made = schedule("bcast", "speed_partitioned", hosts=measured, p=8, m=1, root=0)
-    assert [made.rank(r) for r in range(8)] == [blind.rank(r) for r in range(8)]
+    example = schedule("bcast", "speed_partitioned", hosts=measured, p=8, m=1, root=0)
+    assert [example.rank(r) for r in range(8)] == [blind.rank(r) for r in range(8)]
 
 
 @pytest.mark.parametrize("collective", ["bcast", "reduce", "gatherv", "scatterv"])
 def test_auto_knows_that_ranks_share_unequal_hosts(collective):
-    """Two slow hosts of eight with four ranks each: what is taken is at least as fast
-    as what knows no hosts."""
+    """Two slow hosts of eight with four ranks each: the choice is at least as fast as
+    algorithms without knowledge of hosts."""
     nodes = [r // 4 for r in range(32)]
     alphas = tuple(5e-4 if n in (1, 4) else 5e-5 for n in nodes)
     hosts = Hosts(alphas, (1.6e-8,) * 32).on(nodes)

@@ -1,4 +1,4 @@
-"""Processes that work for this one."""
+"""Worker processes, which leave interrupts to the main process."""
 
 from __future__ import annotations
 

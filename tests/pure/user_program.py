@@ -1,4 +1,5 @@
-"""What a user writes, for type checkers: `make lint` reads it. Nobody runs it."""
+"""A user's program for type checkers: `make lint` reads the file, and no test runs
+it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import isthmus
 
 
 def main() -> None:
-    """Two groups that exchange arrays in every form."""
+    """Exchange arrays between two groups in every form."""
     world = isthmus.Intracomm(MPI.COMM_WORLD)
     color = world.Get_rank() % 2
     group: isthmus.Intracomm = world.Split(color)
@@ -26,16 +27,16 @@ def main() -> None:
     lasting: MPI.Prequest = inter.Allgather_init(sent, received)
     lasting.Start()
     lasting.Wait()
-    found: list[object] = inter.allgather({"rank": color})
-    print(len(found))
+    answers: list[object] = inter.allgather({"rank": color})
+    print(len(answers))
 
-    both: isthmus.Intracomm = inter.Merge()
-    both.Allgatherv(MPI.IN_PLACE, [received, [4, 4]], algorithm="blocked_ring")
+    merged: isthmus.Intracomm = inter.Merge()
+    merged.Allgatherv(MPI.IN_PLACE, [received, [4, 4]], algorithm="blocked_ring")
     halves: isthmus.Intercomm = inter.Split(0)
     halves.Barrier()
 
     layout = isthmus.Layout.blocks((8, 8), grid=(2, 2))
     move = isthmus.Redistribution(inter, source=layout, target=layout)
     move(np.zeros(layout.local_shape(0)))
-    for comm in (move, halves, both, inter, group):
+    for comm in (move, halves, merged, inter, group):
         comm.Free()
