@@ -122,7 +122,7 @@ def measure() -> None:
         copies = staged.copies(op, on, sends=root == MPI.ROOT)
         written = [root != MPI.ROOT] if op == "Bcast" else [False, True]
         while inter._context().warm_up(op) is not None:  # all candidates are tried
-            inter._try(op)
+            inter._advance_trial(op)
         return call, args, on, copies, written
 
     def rows_to_columns(nbytes):
@@ -154,7 +154,7 @@ def measure() -> None:
             milliseconds = took(
                 [host, copy, partial(copy, host), partial(call, *on), hand]
             )
-            taken = "" if moves else inter._taken()
+            taken = "" if moves else inter._last_algorithm()
             if world.rank == 0:
                 words = "".join(f"{x:9.2f}" for x in milliseconds)
                 limit = max(milliseconds[:2])

@@ -282,10 +282,10 @@ def put_ours_in_place() -> None:
     import standin
     from isthmus.mpi.buffers.devices import staged
     from isthmus.mpi.comm.collective import load
-    from isthmus.mpi.comm.family import ours
+    from isthmus.mpi.comm.family import as_isthmus
 
     load()  # what extends mpi4py's classes needs them in their places
-    ours(MPI.COMM_SELF)
+    as_isthmus(MPI.COMM_SELF)
     for cls in (isthmus.Intracomm, isthmus.Intercomm):
         for name in dir(cls):
             if re.fullmatch("I?(all|reduce|b)[a-z_]+", name, re.I) and name[0] != "_":

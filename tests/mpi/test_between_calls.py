@@ -498,7 +498,7 @@ def test_allgatherv_takes_what_the_environment_names_for_allgather(comm, monkeyp
         for op in ("Allgather", "Allgatherv"):
             recv = np.empty(5 * n)
             getattr(groups.ours, op)(np.full(5, float(comm.rank)), recv)
-            taken = groups.ours._taken()
+            taken = groups.ours._last_algorithm()
             agree(comm, same(recv, np.repeat(groups.there, 5).astype("f8")), op)
             agree(comm, taken == "two_step", taken)
 

@@ -197,7 +197,7 @@ def per_node(request, monkeypatch):
 @pytest.fixture
 def small(monkeypatch):
     """Halves in which long data take many chunks."""
-    monkeypatch.setattr(isthmus.Intercomm._make, "halves", (1 << 13,) * 3)
+    monkeypatch.setattr(isthmus.Intercomm._context_class, "halves", (1 << 13,) * 3)
 
 
 def fresh(call):
@@ -660,7 +660,7 @@ def test_long_data_of_a_root_go_down_a_chain_that_comes_to_each_node_once(
         ours = groups.ours
         data[:] = comm.rank == 0
         ours.Bcast(data, role)
-        agree(comm, ours._taken() == name, ours._taken())
+        agree(comm, ours._last_algorithm() == name, ours._last_algorithm())
         agree(comm, bool((data == 1).all()))
     groups.free()
 

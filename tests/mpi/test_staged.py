@@ -19,7 +19,7 @@ from isthmus.choose.between import TrialTimes
 from isthmus.mpi.buffers import on_devices
 from isthmus.mpi.buffers.devices import arrays as device, overlap, staged
 from isthmus.mpi.buffers.devices.transfer import COPIES_AHEAD, Transfer
-from isthmus.mpi.comm.native import staging_messages
+from isthmus.mpi.comm.native import stages_messages
 from isthmus.mpi.context import context, inter as context_inter
 from isthmus.mpi.costs import trial
 from isthmus.mpi.plan.plan import Plan
@@ -602,7 +602,7 @@ def test_long_calls_are_not_left_to_the_library(comm, in_pieces, monkeypatch):
     for n in (8, 1024):
         send, recv = (np.ones(n * there) for _ in "xy")
         groups.ours.Alltoall(send, recv)
-        taken.append(groups.ours._taken())
+        taken.append(groups.ours._last_algorithm())
     agree(comm, taken[0] == "native" and taken[1] != "native", str(taken))
     groups.free()
 
@@ -622,7 +622,7 @@ def test_single_messages(comm):
     """Blocking ones and nonblocking sends, to and from host arrays too; what a shorter
     message does not write stays."""
     groups = pair(comm, 1)
-    ours = staging_messages(Inter)(groups.native)
+    ours = stages_messages(Inter)(groups.native)
     there = len(groups.there)
     faults = []
     for k, name in enumerate(("Send", "Ssend", "Isend", "Issend")):
@@ -647,7 +647,7 @@ def test_single_messages(comm):
 
 
 def test_messages_inside_a_group(comm):
-    ours = staging_messages(Group)(comm.Dup())
+    ours = stages_messages(Group)(comm.Dup())
     left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
     for which in ((True, True), (True, False), (False, True)):
         send, recv = np.arange(4.0) + comm.rank, np.zeros(4)

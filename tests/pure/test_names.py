@@ -37,15 +37,7 @@ CLEANED = (
     "groups",
     "lab",
     "launch",
-    "mpi/arguments",
-    "mpi/buffers",
-    "mpi/context",
-    "mpi/costs",
-    "mpi/plan",
-    "mpi/redistribution",
-    "mpi/remapping",
-    "mpi/requests",
-    "mpi/waiting",
+    "mpi",
     "predict",
     "redistribution",
     "remapping",
@@ -63,9 +55,7 @@ CLASSES_ALLOWED = {
     "Send": "a step of the form, and the step of a plan that it becomes",
     "Copy": "a step of the form, and the step of a plan that it becomes",
     "Reduce": "a step of the form, and the step of a plan that it becomes",
-    "Collective": "documented in isthmus.collectives.collective; also in mpi",
-    "Level": "documented in isthmus.cost.machine; also in mpi, not yet cleaned",
-    "Limit": "documented in isthmus.cost.limit; also in mpi, not yet cleaned",
+    "Level": "documented in isthmus.cost.machine, and of isthmus.hierarchy",
 }
 
 

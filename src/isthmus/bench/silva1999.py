@@ -87,7 +87,7 @@ def _trial(stand: Stand, way: Way, nbytes: int) -> Trial:
     method = getattr(comm, way.operation.capitalize())
     args, received, element = VECTOR_CALLS[way.operation](comm, stand.rank, nbytes // 8)
     expected = np.full_like(received, element)
-    taken = comm._taken if is_auto else (lambda: way.algorithm)
+    taken = comm._last_algorithm if is_auto else (lambda: way.algorithm)
     return Trial(partial(method, *args, **options), received, expected, taken)
 
 

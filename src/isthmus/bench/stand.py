@@ -17,7 +17,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ..mpi.comm import intercomm, intracomm  # noqa: F401  they enter their classes
-from ..mpi.comm.family import ours
+from ..mpi.comm.family import as_isthmus
 from ..mpi.costs.tuning import library as library
 from . import by_hand
 from .calls import CALL_MAKERS, CheckedCall, Seat
@@ -134,7 +134,7 @@ class Stand:
         if len(groups) == 2:
             leader = 0 if self.side else groups[0]
             self.native = self.local.Create_intercomm(0, self.comm, leader, 1)
-        self.ours: Any = ours(self.native)
+        self.ours: Any = as_isthmus(self.native)
         #: the case for which `_checked_call` or `_matrix_side` was made
         self._case: BenchCase | None = None
         self._checked_call: CheckedCall
@@ -187,7 +187,7 @@ class Stand:
             self._settle(name)
         call = getattr(self.ours, name)
         run = self._bound(call, arguments, **options)
-        taken = self.ours._taken if auto else (lambda: contender.algorithm)
+        taken = self.ours._last_algorithm if auto else (lambda: contender.algorithm)
         return Trial(run, recv, expected, taken)
 
     def _settle(self, name: str) -> None:
@@ -197,7 +197,7 @@ class Stand:
         some calls, and of all calls of a case that is measured by few.
         """
         while self.ours._context().warm_up(name) is not None:
-            self.ours._try(name)
+            self.ours._advance_trial(name)
 
     def _redistribution(self, case: BenchCase, contender: Contender) -> Trial:
         """The trial of a contender in a redistribution."""

@@ -1,4 +1,4 @@
-"""The engine: rounds run on a user's communicators. Only this folder knows mpi4py."""
+"""The runtime: rounds on a user's communicators. Only this folder imports mpi4py."""
 
 from .waiting import uncaught
 

@@ -1,4 +1,8 @@
-"""The three forms of a call: blocking, nonblocking and persistent, of one plan."""
+"""The three forms of a call, which share a plan: blocking, nonblocking, persistent.
+
+A plan of steps becomes an operation. A plan of the MPI library's own call is called
+directly, so that a call left to the library takes little longer than mpi4py's own.
+"""
 
 from __future__ import annotations
 
@@ -30,37 +34,41 @@ def operation_of(
     channel: Channel,
     plan: Plan,
     call: Call,
-    make: Callable[..., Operation] = Operation,
+    operation_class: Callable[..., Operation] = Operation,
 ) -> Operation:
-    """The operation of a call by a plan, on its buffers."""
+    """The operation of a call with a plan, on the buffers of the call.
+
+    Data with gaps are copied to staging memory.
+    """
     if not plan.must_read and call.values is not None:
-        return make(channel, plan, call, call.buffers(plan))
+        return operation_class(channel, plan, call, call.buffers(plan))
     arranged: Arrangement = call.arranged()
     arranged.stage_in()
-    operation = make(channel, plan, call, arranged.memories)
+    operation = operation_class(channel, plan, call, arranged.memories)
     if arranged.staged_recv or arranged.copies is not None:
         operation.staging = arranged
     return operation
 
 
 def run(comm: Any, context: Context, call: Call) -> None:
-    """Make a blocking call."""
+    """Make a blocking call, with a step of a trial before if one is due."""
     if context.checked:
         checked.agree(context, call)
     plan = call.plan()
     if plan.warm_up is not None and plan.warm_up():
-        comm._try(call.name)
+        comm._advance_trial(call.name)
         plan = call.plan_anew()
     if plan.native is not None:
         _run_native(comm, context, call, plan)
         return
-    make = Operation if context.observer is None else context.observer.operation
+    observer = context.observer
+    operation_class = Operation if observer is None else observer.operation
     channel = context.channel if plan.is_of_all else context.channel_for(plan)
-    operation_of(channel, plan, call, make).wait()
+    operation_of(channel, plan, call, operation_class).wait()
 
 
 def complete(context: Context, call: Call) -> None:
-    """Make a call that is a part of another one, by rounds of ours."""
+    """Make a call that is a part of another call, by the steps of a plan."""
     plan = call.plan()
     operation_of(context.channel_for(plan), plan, call).wait()
 
@@ -72,7 +80,7 @@ def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
     arranged: Arrangement | None = None
     buffers: Sequence[Any] = ()
     if not native.is_raw:
-        arranged = _arranged(call, plan)
+        arranged = _staged(call, plan)
         buffers = call.buffers(plan) if arranged is None else arranged.memories
     if arranged is None and call.copies is not None:
         call.copies.fetch_all()
@@ -80,16 +88,16 @@ def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
         if context.limit.seconds is None:
             native.blocking(comm, call, buffers)
         else:
-            make = partial(native.blocking, comm, call, buffers)
-            bounded(make, context.limit)
-    except (TypeError, ValueError):  # of the arguments
+            native_call = partial(native.blocking, comm, call, buffers)
+            bounded(native_call, context.limit)
+    except (TypeError, ValueError):  # mpi4py refuses the arguments
         raise
     except BaseException as error:
         is_lost = context.has_lost(error)
         if isinstance(error, MPI.Exception) and not is_lost:
             raise
         if is_lost:
-            comm.Revoke()  # others are in the same call
+            comm.Revoke()  # so that other ranks leave the call
         raise context.failed(error, call.name, "native") from None
     if arranged is not None or call.copies is not None:
         with context.uninterrupted(call.name, "native"):
@@ -99,8 +107,8 @@ def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
                 call.copies.store_all()
 
 
-def _arranged(call: Call, plan: Plan) -> Arrangement | None:
-    """The buffers of a call whose data have gaps, staged."""
+def _staged(call: Call, plan: Plan) -> Arrangement | None:
+    """The arranged buffers of a call with data to stage in; None for plain buffers."""
     if not plan.must_read and call.values is not None:
         return None
     arranged = call.arranged()
@@ -109,7 +117,7 @@ def _arranged(call: Call, plan: Plan) -> Arrangement | None:
 
 
 def begin(comm: Any, context: Context, call: Call) -> MPI.Request:
-    """Start a nonblocking call and give its request."""
+    """Start a nonblocking call and return the request."""
     if context.checked:
         checked.agree(context, call)
     plan = call.plan()
@@ -123,8 +131,11 @@ def begin(comm: Any, context: Context, call: Call) -> MPI.Request:
 
 
 def _native_buffers(call: Call, plan: Plan) -> tuple[NativeCall, list[Any]]:
-    """The MPI library's own call that goes on beside the caller, and its buffers. Data
-    that have gaps are left to the library as the user passed them."""
+    """The MPI library's own nonblocking or persistent call, and the buffers.
+
+    Data with gaps are left to the library, as the user passed them, because nobody
+    would copy them from staging memory when the request completes.
+    """
     assert plan.native is not None
     if plan.native.is_raw or plan.must_read or call.values is None:
         return replace(plan.native, is_raw=True), []
@@ -132,7 +143,7 @@ def _native_buffers(call: Call, plan: Plan) -> tuple[NativeCall, list[Any]]:
 
 
 def set_up(comm: Any, context: Context, call: Call, info: MPI.Info) -> MPI.Prequest:
-    """Set a persistent call up and give its request; collective."""
+    """Set a persistent call up and return the request; collective."""
     if context.checked:
         checked.agree(context, call)
     plan = call.plan()
@@ -146,21 +157,22 @@ def set_up(comm: Any, context: Context, call: Call, info: MPI.Info) -> MPI.Prequ
         call.prequest = request
     check_threads(context, plan.algorithm or call.name)
     with context.uninterrupted(call.label):
-        plan = _answered(context, call, plan)
-        make = partial(context.persistent_channel, plan)
-        channel = bounded(make, context.limit)
-        if channel is None:  # for anybody
+        plan = _ask_now(context, call, plan)
+        channel = bounded(partial(context.persistent_channel, plan), context.limit)
+        if channel is None:  # on all ranks: a node has no memory for the call
             context = call.context = context.as_if_alone()
             call.read_again()
-            plan = _answered(context, call, call.plan())
+            plan = _ask_now(context, call, call.plan())
             channel = bounded(partial(context.persistent_channel, plan), context.limit)
         assert channel is not None
         return persistent(partial(operation_of, channel, plan, call), channel)
 
 
-def _answered(context: Context, call: Call, plan: Plan) -> Plan:
-    """The plan of a call that need not ask any more: what must be asked is asked when
-    the call is set up."""
+def _ask_now(context: Context, call: Call, plan: Plan) -> Plan:
+    """The plan of a call once its questions are answered.
+
+    A persistent call asks when set up, so that no start asks again.
+    """
     while plan.asks:
         operation = Operation(context.channel_for(plan), plan, call, [None] * FURTHER)
         operation.only_asks = True
@@ -170,7 +182,8 @@ def _answered(context: Context, call: Call, plan: Plan) -> Plan:
 
 
 def check_threads(context: Context, name: str) -> None:
-    """Refuse what MPI alone may start, where no thread may advance it."""
+    """Refuse a persistent call where the progress thread may not call MPI, because
+    nobody would advance a request started by MPI alone."""
     if not context.threads:
         raise RuntimeError(
             f"the persistent form of {name!r} needs MPI_THREAD_MULTIPLE in every "

@@ -1,6 +1,6 @@
-"""Communicators of ours: public methods, and nothing else.
+"""The communicators of isthmus: their public methods, and nothing else.
 
-Both classes are imported together: each of them makes communicators of the other.
+Both classes are imported together, since each makes communicators of the other class.
 """
 
 from . import intercomm, intracomm

@@ -1,4 +1,4 @@
-"""Collectives in which all ranks contribute and all receive, as MPI groups them."""
+"""Methods of collectives in which all ranks contribute and all ranks receive."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from .collective import Collective, nonblocking
+from .collective import CollectiveMethods, nonblocking
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
 
-class Gathering(Collective):
-    """A communicator with an Allgather of isthmus in all its forms.
+class AllgatherMethods(CollectiveMethods):
+    """The methods of Allgather and Allgatherv, in all forms.
 
-    `algorithm` may name one; what a form leaves to the MPI library goes to the class
-    behind this one.
+    `algorithm` names an algorithm. Methods that are left to the MPI library are those
+    of the next class, mpi4py's own.
     """
 
     def Allgather(
@@ -28,7 +28,7 @@ class Gathering(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """The blocks of all ranks, or of the other group, to every rank."""
+        """Gather the blocks of all ranks, or of the remote group, on every rank."""
         self._blocking("Allgather", algorithm, sendbuf, recvbuf)
 
     Iallgather = nonblocking(Allgather)
@@ -41,7 +41,7 @@ class Gathering(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Allgather."""
+        """Set a persistent Allgather up and return the request."""
         return self._persistent("Allgather", (sendbuf, recvbuf), info, algorithm)
 
     def Allgatherv(
@@ -51,7 +51,7 @@ class Gathering(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Allgather with blocks of different sizes."""
+        """Gather blocks of different sizes, as `Allgather`."""
         self._blocking("Allgatherv", algorithm, sendbuf, recvbuf)
 
     Iallgatherv = nonblocking(Allgatherv)
@@ -64,24 +64,27 @@ class Gathering(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Allgatherv."""
+        """Set a persistent Allgatherv up and return the request."""
         return self._persistent("Allgatherv", (sendbuf, recvbuf), info, algorithm)
 
     def allgather(self, sendobj: Any, *, algorithm: str | None = None) -> list[Any]:
-        """Allgather of any object; large arrays in it are not pickled."""
+        """Gather any objects on every rank; large arrays in objects are not pickled."""
         from ..objects import objects
 
         context = self._context()
-        name = context.asked_for("Allgatherv", algorithm)
-        if name == "native":
-            objects.agree(context, "allgather", name, bool)
+        resolved = context.asked_for("Allgatherv", algorithm)
+        if resolved == "native":
+            objects.agree(context, "allgather", resolved, bool)
             return super().allgather(sendobj)  # type: ignore[misc,no-any-return]
-        return objects.allgather(context, sendobj, name)
+        return objects.allgather(context, sendobj, resolved)
 
 
-class Sums(Collective):
-    """Vectors that are combined: inside a group those of all, between groups those of
-    the other one."""
+class ReductionMethods(CollectiveMethods):
+    """The methods of reductions without a root, in all forms.
+
+    Inside a group the vectors of all ranks are combined; between groups, the vectors of
+    the remote group.
+    """
 
     def Allreduce(
         self,
@@ -91,7 +94,7 @@ class Sums(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """The sum over all ranks, or over the other group, to every rank."""
+        """Reduce the vectors of all ranks, or of the remote group, to every rank."""
         self._blocking("Allreduce", algorithm, sendbuf, recvbuf, op)
 
     Iallreduce = nonblocking(Allreduce)
@@ -105,7 +108,7 @@ class Sums(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Allreduce."""
+        """Set a persistent Allreduce up and return the request."""
         return self._persistent("Allreduce", (sendbuf, recvbuf, op), info, algorithm)
 
     def Reduce_scatter(
@@ -117,7 +120,7 @@ class Sums(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Reduce-Scatter: the sum of all, or of the other group, cut by the counts."""
+        """Reduce vectors of all ranks, or of the remote group, and cut the result."""
         if isinstance(recvcounts, np.ndarray):
             recvcounts = recvcounts.tolist()
         self._blocking("Reduce_scatter", algorithm, sendbuf, recvbuf, recvcounts, op)
@@ -134,7 +137,7 @@ class Sums(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Reduce_scatter."""
+        """Set a persistent Reduce_scatter up and return the request."""
         return self._persistent(
             "Reduce_scatter", (sendbuf, recvbuf, recvcounts, op), info, algorithm
         )
@@ -147,7 +150,7 @@ class Sums(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Reduce-Scatter Block: as Reduce_scatter, in blocks of one size."""
+        """Reduce vectors cut into blocks of equal size, as `Reduce_scatter`."""
         self._blocking("Reduce_scatter_block", algorithm, sendbuf, recvbuf, op)
 
     Ireduce_scatter_block = nonblocking(Reduce_scatter_block)
@@ -161,14 +164,14 @@ class Sums(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Reduce_scatter_block."""
+        """Set a persistent Reduce_scatter_block up and return the request."""
         return self._persistent(
             "Reduce_scatter_block", (sendbuf, recvbuf, op), info, algorithm
         )
 
 
-class Exchanges(Collective):
-    """A block from every process to every process, or to each of the other group."""
+class AlltoallMethods(CollectiveMethods):
+    """The methods of Alltoall and Alltoallv, in all forms."""
 
     def Alltoall(
         self,
@@ -177,7 +180,7 @@ class Exchanges(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """A block to, and one from, each rank, or each of the other group."""
+        """Send a block to each rank, or each remote rank, and receive a block back."""
         self._blocking("Alltoall", algorithm, sendbuf, recvbuf)
 
     Ialltoall = nonblocking(Alltoall)
@@ -190,7 +193,7 @@ class Exchanges(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Alltoall."""
+        """Set a persistent Alltoall up and return the request."""
         return self._persistent("Alltoall", (sendbuf, recvbuf), info, algorithm)
 
     def Alltoallv(
@@ -200,7 +203,7 @@ class Exchanges(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Alltoall with blocks of different sizes."""
+        """Exchange blocks of different sizes, as `Alltoall`."""
         self._blocking("Alltoallv", algorithm, sendbuf, recvbuf)
 
     Ialltoallv = nonblocking(Alltoallv)
@@ -213,5 +216,5 @@ class Exchanges(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Alltoallv."""
+        """Set a persistent Alltoallv up and return the request."""
         return self._persistent("Alltoallv", (sendbuf, recvbuf), info, algorithm)

@@ -1,4 +1,8 @@
-"""How every collective is called, in its three forms."""
+"""The methods of all communicators, and the three forms of a call.
+
+To import isthmus must stay quick, so the runtime is imported when a communicator is
+made, not together with the classes.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,6 @@ from ...settings import seconds
 from ..waiting.errors import OF_USERS
 from .family import Comm
 
-# The runtime is imported when a communicator of ours is made, not with its class: each
-# function below imports what it needs of it.
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec
 
@@ -29,29 +31,38 @@ Arguments = ParamSpec("Arguments")
 def nonblocking(
     method: Callable[Concatenate[Any, Arguments], None],
 ) -> Callable[Concatenate[Any, Arguments], MPI.Request]:
-    """The nonblocking form of a method, which takes the same arguments."""
-    op, form = method.__name__, signature(method)
-    kinds = [(x.kind, x.default) for x in list(form.parameters.values())[1:]]
-    defaults = tuple(x for kind, x in kinds if kind is Parameter.POSITIONAL_OR_KEYWORD)
-    needed = defaults.count(Parameter.empty)
+    """The nonblocking form of a blocking method, with equal arguments.
+
+    Positional arguments are completed without `Signature.bind`, since that takes longer
+    than the start of a short call.
+    """
+    operation, own_signature = method.__name__, signature(method)
+    parameters = list(own_signature.parameters.values())[1:]
+    positional = [x for x in parameters if x.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    defaults = tuple(parameter.default for parameter in positional)
+    required = defaults.count(Parameter.empty)
 
     @wraps(method)
     def start(self: Any, *args: Any, algorithm: str | None = None, **named: Any) -> Any:
-        given = args + defaults[len(args) :]
-        if named or not needed <= len(args) <= len(defaults):
-            bound = form.bind(self, *args, **named)  # which says what is wrong
+        arguments = args + defaults[len(args) :]
+        if named or not required <= len(args) <= len(defaults):
+            bound = own_signature.bind(self, *args, **named)  # raises if any is missing
             bound.apply_defaults()
-            given = bound.args[1:]
-        return self._nonblocking(op, algorithm, given)
+            arguments = bound.args[1:]
+        return self._nonblocking(operation, algorithm, arguments)
 
-    start.__name__, start.__doc__ = f"I{op.lower()}", f"Nonblocking {op}."
-    start.__qualname__ = method.__qualname__.replace(op, start.__name__)
-    start.__signature__ = form.replace(return_annotation="MPI.Request")  # type: ignore
+    name = f"I{operation.lower()}"
+    start.__name__ = name
+    start.__doc__ = f"Start a nonblocking {operation} and return the request."
+    start.__qualname__ = method.__qualname__.replace(operation, name)
+    start.__signature__ = own_signature.replace(  # type: ignore[attr-defined]
+        return_annotation="MPI.Request"
+    )
     return cast("Any", start)  # type: ignore[no-any-return]
 
 
-class Imported:
-    """A class attribute that is imported when it is first used."""
+class LazyImport:
+    """A class attribute that is imported at its first use."""
 
     def __init__(self, module: str, name: str) -> None:
         self._module, self._name = module, name
@@ -60,14 +71,14 @@ class Imported:
         return getattr(import_module(self._module, __package__), self._name)
 
 
-#: what makes the calls, once it is imported
+#: the module `forms` and the class `Call`, once imported
 _forms: Any = None
 _Call: Any = None
 
 
 @cache
 def load() -> None:
-    """Import the runtime, so that no call has to."""
+    """Import the runtime, so that no call imports modules."""
     global _forms, _Call
     for name in ("..context.inter", "..context.intra"):
         import_module(name, __package__)
@@ -75,54 +86,55 @@ def load() -> None:
     _Call = import_module("..arguments.call", __package__).Call
 
 
-class Collective(Comm):
-    """A communicator with collectives of ours."""
+class CollectiveMethods(Comm):
+    """The methods of collectives that all communicators share."""
 
-    _make: ClassVar[Any]
-    #: mpi4py's own class
+    _context_class: ClassVar[Any]
+    #: mpi4py's own class, whose methods are the MPI library's own calls
     _base: ClassVar[Any]
-    #: what is kept for the communicator, once this view has looked it up
-    _known_context: Context | None = None
+    #: the context of the communicator, once this view has used it
+    _cached_context: Context | None = None
 
     @property
     def _limit(self) -> TimeLimit:
-        """How long this process waits."""
+        """The time limit of this process on the communicator."""
         from ..context.attribute import limit_of
 
         return limit_of(cast("MPI.Comm", self))
 
     @property
     def timeout(self) -> float | None:
-        """How many seconds this process waits at most in a call on this communicator,
-        then `isthmus.Stalled` is raised; None for as long as it takes. At first what
-        `ISTHMUS_TIMEOUT` says. Processes may have different ones."""
+        """The seconds after which a call of this process raises `isthmus.Stalled`.
+
+        None for no limit. The initial limit is that of `ISTHMUS_TIMEOUT`. Processes may
+        have different limits.
+        """
         return self._limit.seconds
 
     @timeout.setter
-    def timeout(self, given: float | None) -> None:
-        self._limit.seconds = seconds(given, "timeout")
+    def timeout(self, limit: float | None) -> None:
+        self._limit.seconds = seconds(limit, "timeout")
 
     def _context(self) -> Context:
-        """What is kept for the communicator, made at the first collective call."""
-        context = self._known_context
+        """The context of the communicator; the first use is collective."""
+        context = self._cached_context
         if context is None or context.refused:
-            self._known_context = context = self._looked_up()
+            self._cached_context = context = self._find_context()
         return context
 
-    def _looked_up(self) -> Context:
+    def _find_context(self) -> Context:
         from ..context.context import context_of
 
-        context: Context = context_of(cast("MPI.Comm", self), self._make)
+        context: Context = context_of(cast("MPI.Comm", self), self._context_class)
         return context
 
     def probe_hosts(self) -> Hosts:
-        """Measure what messages of each host cost, and keep it with the communicator
-        for the algorithms `fastest_node_first`, `speed_partitioned` and `ordered_ring`.
-        Where hosts are unequal, "auto" goes by it too.
+        """Measure the costs of messages of each host; collective, a few seconds.
 
-        Collective; takes some seconds at the most. Gives start-up times and times per
-        byte, of every rank; of an intercommunicator first of the group whose rank 0
-        comes first in the world.
+        The result has the start-up time and the time per byte of each rank; in an
+        intercommunicator, the group whose rank 0 comes first in the world is first. The
+        communicator keeps the costs for the algorithms `fastest_node_first`,
+        `speed_partitioned` and `ordered_ring`, and for "auto" if hosts are unequal.
         """
         return self._context().learn_hosts()
 
@@ -135,8 +147,10 @@ class Collective(Comm):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """A collective that is not MPI's, by the name of its operation: one of which
-        there is a record. `op` is for one that combines."""
+        """Make a call of a collective beyond MPI's, by the name of an operation.
+
+        The collective is known by its record. `op` is the operator of a reduction.
+        """
         self._blocking(operation, algorithm, sendbuf, recvbuf, op)
 
     def Irun(
@@ -148,7 +162,7 @@ class Collective(Comm):
         *,
         algorithm: str | None = None,
     ) -> MPI.Request:
-        """Nonblocking Run."""
+        """Start a nonblocking Run and return the request."""
         return self._nonblocking(operation, algorithm, (sendbuf, recvbuf, op))
 
     def Run_init(
@@ -161,42 +175,47 @@ class Collective(Comm):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Run."""
+        """Set a persistent Run up and return the request."""
         args = sendbuf, recvbuf, op
         return self._persistent(operation, args, info, algorithm)
 
-    def _taken(self) -> str:
-        """The algorithm of the call whose plan was used last."""
+    def _last_algorithm(self) -> str:
+        """The algorithm of the latest call."""
         plan = self._context().plans.last()
         return "" if plan is None else plan.algorithm
 
-    def _blocking(self, op: str, algorithm: str | None, *args: Any) -> None:
-        context = self._known_context
+    def _blocking(self, operation: str, algorithm: str | None, *args: Any) -> None:
+        context = self._cached_context
         if context is None or context.refused:
             context = self._context()
         try:
-            _forms.run(self, context, _Call(context, op, "blocking", algorithm, args))
+            call = _Call(context, operation, "blocking", algorithm, args)
+            _forms.run(self, context, call)
         except OF_USERS as error:
-            # They say who, what and why, on many ranks at once: where in isthmus they
-            # were found would be ten lines more on each.
+            # These errors say who, what and why, on many ranks at once. A traceback of
+            # isthmus would be ten further lines on each rank.
             raise error.with_traceback(None) from None
 
     def _nonblocking(
-        self, op: str, algorithm: str | None, args: tuple[Any, ...]
+        self, operation: str, algorithm: str | None, args: tuple[Any, ...]
     ) -> MPI.Request:
         context = self._context()
-        call = _Call(context, op, "nonblocking", algorithm, args)
+        call = _Call(context, operation, "nonblocking", algorithm, args)
         request: MPI.Request = _forms.begin(self, context, call)
         return request
 
     def _persistent(
-        self, op: str, args: tuple[Any, ...], info: MPI.Info, algorithm: str | None
+        self,
+        operation: str,
+        args: tuple[Any, ...],
+        info: MPI.Info,
+        algorithm: str | None,
     ) -> MPI.Prequest:
         context = self._context()
-        call = _Call(context, op, "persistent", algorithm, args)
+        call = _Call(context, operation, "persistent", algorithm, args)
         request: MPI.Prequest = _forms.set_up(self, context, call, info)
         return request
 
-    def _try(self, op: str) -> None:
-        """Make a step of a trial of the candidates for an operation."""
+    def _advance_trial(self, operation: str) -> None:
+        """Make a step of the trial of the candidates for an operation."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Several groups: what each process gets from all groups but its own."""
+"""Collectives among several groups: each process receives from all other groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mpi4py import MPI
 
 from ..context.attribute import release
-from .all_to_all import Exchanges, Gathering
+from .all_to_all import AllgatherMethods, AlltoallMethods
 from .collective import load
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _numbers = count()
 
 
-class Coupling(Gathering, Exchanges):
-    """The groups that `isthmus.couple` found, any number of them.
+class Coupling(AllgatherMethods, AlltoallMethods):
+    """Any number of groups, as coupled by `isthmus.couple`.
 
-    `Allgather` gives every process the blocks of all groups but its own, in the order
-    of the groups and of their ranks, and `Alltoall` exchanges a block with each process
-    of the other groups; both in all forms, the blocks of all in one size. Those of
-    `Allgatherv` and `Alltoallv` may differ. The first such call makes private
-    communicators and so waits for all processes of all groups.
+    `Allgather` gathers on every process the blocks of all groups but the own, in the
+    order of groups and ranks. `Alltoall` exchanges a block with each process of the
+    other groups. Both have all forms and blocks of equal size; blocks of `Allgatherv`
+    and `Alltoallv` may differ in size. The first call waits for all processes of all
+    groups, since private communicators are made.
 
     `inside, others = isthmus.couple(comm, name)` takes the communicator of the own
     group and the intercommunicators only.
@@ -45,16 +45,19 @@ class Coupling(Gathering, Exchanges):
         sizes: Mapping[Any, int],
         members: Callable[[], tuple[list[list[int]], int]] | None = None,
     ) -> None:
-        """Groups on a communicator, of which `members` tells the ranks; users call
-        `couple`."""
+        """A coupling on a communicator of all groups; users call `couple`.
+
+        `members` has the ranks of each group, and the number of the own group. A
+        function, since the ranks are needed only by collectives among all groups.
+        """
         load()
-        self._everyone, self._members = comm, members
+        self._comm_of_all, self._members = comm, members
         self._name = f"coupling {next(_numbers)}"
         #: the communicator inside the own group; null on a process without one
         self.comm = inside
-        #: by name, an intercommunicator to each of the other groups
+        #: the intercommunicators to the other groups, by name
         self.others = others
-        #: by name, in the order of the groups, how many processes each has
+        #: the numbers of processes by name, in the order of the groups
         self.sizes = sizes
 
     def __iter__(self) -> Iterator[Any]:
@@ -65,15 +68,15 @@ class Coupling(Gathering, Exchanges):
     def _limit(self) -> TimeLimit:
         from ..context.attribute import limit_of
 
-        return limit_of(self._everyone)
+        return limit_of(self._comm_of_all)
 
-    def _looked_up(self) -> Context:
+    def _find_context(self) -> Context:
         from ..context.context import context_of
 
-        made: Context = context_of(self._everyone, self._made, self._name)
-        return made
+        context: Context = context_of(self._comm_of_all, self._new_context, self._name)
+        return context
 
-    def _made(self, comm: MPI.Intracomm) -> SeveralContext:
+    def _new_context(self, comm: MPI.Intracomm) -> SeveralContext:
         from ..context.several import SeveralContext
 
         if self._members is None:
@@ -81,9 +84,8 @@ class Coupling(Gathering, Exchanges):
         return SeveralContext(comm, *self._members())
 
     def Free(self) -> None:
-        """Free the communicators of this process's group and to the others, and what
-        is kept for calls among all; collective."""
-        release(self._everyone, self._name)
+        """Free the communicators and the context of the coupling; collective."""
+        release(self._comm_of_all, self._name)
         for comm in (*self.others.values(), self.comm):
             if comm != MPI.COMM_NULL:
                 comm.Free()

@@ -1,4 +1,4 @@
-"""Communicators made from ours are ours, where mpi4py would give its own class."""
+"""Communicators made from those of isthmus: of isthmus as well, not of mpi4py."""
 
 from __future__ import annotations
 
@@ -12,38 +12,23 @@ from ..context.attribute import release
 
 Class = TypeVar("Class", bound=type)
 
-
-#: our class for each of mpi4py's: `making` enters them, since each of the two classes
-#: makes communicators of the other, and neither file can import the other one first
+#: the class of isthmus for each class of mpi4py. A table that `extends` fills, since
+#: each of the two classes makes communicators of the other, and neither file can import
+#: the other one first
 _classes: dict[type, Any] = {}
 
 
-def ours(comm: Any) -> Any:
-    """The communicator in our class, if it is of one that we extend."""
-    our_class = _classes.get(type(comm))
-    return comm if our_class is None else our_class(comm)
+def as_isthmus(comm: Any) -> Any:
+    """The communicator in the class of isthmus, if there is a class for its type."""
+    isthmus_class = _classes.get(type(comm))
+    return comm if isthmus_class is None else isthmus_class(comm)
 
 
-def _method(native: Any) -> Any:
-    @wraps(native)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return ours(native(self, *args, **kwargs))
+def extends(base: type, *names: str) -> Callable[[Class], Class]:
+    """A class decorator: the named methods of mpi4py's class return communicators of
+    isthmus.
 
-    return method
-
-
-def _class_method(native: Any) -> Any:
-    @wraps(native)
-    def method(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        return ours(native(*args, **kwargs))
-
-    return classmethod(method)
-
-
-def making(base: type, *names: str) -> Callable[[Class], Class]:
-    """A class decorator: the named methods of the base give communicators of ours.
-
-    From then on communicators of the base become communicators of the class.
+    The decorated class becomes the class of isthmus for communicators of `base`.
     """
 
     def decorate(cls: Class) -> Class:
@@ -51,16 +36,32 @@ def making(base: type, *names: str) -> Callable[[Class], Class]:
         for name in names:
             native = getattr(base, name, None)
             if native is not None:
-                of_class = getattr(native, "__self__", None) is base
-                wrap = _class_method if of_class else _method
+                is_class_method = getattr(native, "__self__", None) is base
+                wrap = _wrap_class_method if is_class_method else _wrap_method
                 setattr(cls, name, wrap(native))
         return cls
 
     return decorate
 
 
-#: what every communicator can make
-COMMON = (
+def _wrap_method(native: Any) -> Any:
+    @wraps(native)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return as_isthmus(native(self, *args, **kwargs))
+
+    return method
+
+
+def _wrap_class_method(native: Any) -> Any:
+    @wraps(native)
+    def method(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        return as_isthmus(native(*args, **kwargs))
+
+    return classmethod(method)
+
+
+#: the methods of all communicators that return communicators
+COMM_CONSTRUCTORS = (
     "Split",
     "Split_type",
     "Create",
@@ -71,25 +72,27 @@ COMMON = (
     "fromint",
     "f2py",
 )
+#: the names of communicators that mean the same in every process
+_CONSTANTS = "COMM_NULL", "COMM_WORLD", "COMM_SELF"
 
 
 class Comm:
-    """What our communicators share."""
+    """The methods besides collectives that all communicators of isthmus share."""
 
     def Free(self) -> None:
-        """Free the communicator, and first what is kept for it."""
+        """Free the context of the communicator, and the communicator."""
         release(cast("MPI.Comm", self))
         super().Free()  # type: ignore[misc]
 
     def Disconnect(self) -> None:
-        """Disconnect from the communicator, and first free what is kept for it."""
+        """Free the context of the communicator, and disconnect."""
         release(cast("MPI.Comm", self))
         super().Disconnect()  # type: ignore[misc]
 
     def free(self) -> None:
-        """Call `Free`, or forget which communicator this is if it is null or MPI's own.
+        """Call `Free`; only the view becomes null if the communicator is MPI's own.
 
-        MPI's own communicators are not freed: mpi4py's method makes such a view null.
+        MPI's own communicators are not freed, as in mpi4py.
         """
         if self in (MPI.COMM_NULL, MPI.COMM_WORLD, MPI.COMM_SELF):
             super().free()  # type: ignore[misc]
@@ -97,10 +100,11 @@ class Comm:
             self.Free()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What pickle writes: only MPI's own communicators have a meaning elsewhere.
+        """The pickled form of MPI's own communicators, by name; an error for others,
+        since no other handle has a meaning in another process.
 
-        mpi4py writes a name of its module, under which pickle expects that very object;
-        a view is another one.
+        Not mpi4py's form, a name under which pickle expects mpi4py's own object, since
+        a view is a different object.
         """
         for name in _CONSTANTS:
             constant = getattr(MPI, name)
@@ -109,11 +113,7 @@ class Comm:
         raise ValueError(f"cannot serialize {type(self).__name__!r} instance")
 
 
-#: the communicators that mean the same in every process
-_CONSTANTS = "COMM_NULL", "COMM_WORLD", "COMM_SELF"
-
-
 def _constant(name: str, cls: Any) -> Any:
-    """One of MPI's own communicators, or a view of it."""
+    """A communicator of MPI's own, or a view of class `cls`."""
     comm = getattr(MPI, name)
     return comm if cls is None else cls(comm)

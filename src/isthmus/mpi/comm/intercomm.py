@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from mpi4py import MPI
 
-from .all_to_all import Exchanges, Gathering, Sums
-from .collective import Imported, load, nonblocking
-from .family import COMMON, making
-from .native import messages
-from .rooted import Rooted
+from .all_to_all import AllgatherMethods, AlltoallMethods, ReductionMethods
+from .collective import LazyImport, load, nonblocking
+from .family import COMM_CONSTRUCTORS, extends
+from .native import stages_messages_if_devices
+from .rooted import RootedMethods
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpecW, InPlace
@@ -20,48 +20,50 @@ if TYPE_CHECKING:
     from .intracomm import Intracomm
 
 
-@messages
-@making(MPI.Intercomm, *COMMON, "Create_from_groups", "Merge")
-class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
+@stages_messages_if_devices
+@extends(MPI.Intercomm, *COMM_CONSTRUCTORS, "Create_from_groups", "Merge")
+class Intercomm(
+    AllgatherMethods, RootedMethods, ReductionMethods, AlltoallMethods, MPI.Intercomm
+):
     """An `MPI.Intercomm` whose collectives run close to the physical limit.
 
-    `isthmus.Intercomm(inter)` is a view of the same communicator: same handle, same
-    methods, same buffer specifications. `algorithm` names an algorithm of isthmus, with
-    an intragroup stage after a "+" where it has one; "native" is the MPI library's own
-    call, "auto" a choice by size. The first collective call on a communicator makes
-    private communicators and so waits for all its processes.
+    `isthmus.Intercomm(inter)` is a view of the communicator, with equal handle, methods
+    and buffer specifications. `algorithm` names an algorithm of isthmus, with an
+    intragroup stage after a "+" if the algorithm has stages; "native" is the MPI
+    library's own call, "auto" a choice by size. The first collective call waits for all
+    processes, since private communicators are made.
     """
 
     _base: ClassVar[Any] = MPI.Intercomm
-    _make: ClassVar[Any] = Imported("..context.inter", "InterContext")
+    _context_class: ClassVar[Any] = LazyImport("..context.inter", "InterContext")
 
-    if TYPE_CHECKING:  # what `making` gives
+    if TYPE_CHECKING:  # the types of methods wrapped by `extends`
 
         def Split(self, color: int = 0, key: int = 0) -> Intercomm: ...
         def Create(self, group: MPI.Group) -> Intercomm: ...
         def Merge(self, high: bool = False) -> Intracomm: ...
 
     def __new__(cls, comm: MPI.Intercomm | None = None) -> Intercomm:
-        """A view of the same communicator."""
+        """A view of a communicator."""
         if isinstance(comm, MPI.Intracomm):
             raise TypeError("an intracommunicator is for isthmus.Intracomm")
         load()
         return super().__new__(cls, comm)
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
-        """Broadcast any object; large arrays in it are not pickled."""
+        """Broadcast any object; large arrays in the object are not pickled."""
         from ..objects import objects
 
         return objects.bcast(cast("InterContext", self._context()), obj, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
-        """Gather any objects; large arrays in them are not pickled."""
+        """Gather any objects; large arrays in objects are not pickled."""
         from ..objects import objects
 
         return objects.gather(cast("InterContext", self._context()), sendobj, root)
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
-        """Scatter any objects; large arrays in them are not pickled."""
+        """Scatter any objects; large arrays in objects are not pickled."""
         from ..objects import objects
 
         return objects.scatter(cast("InterContext", self._context()), sendobj, root)
@@ -73,7 +75,7 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Alltoallv with blocks of different types."""
+        """Exchange blocks of different sizes and types, as `Alltoall`."""
         self._blocking("Alltoallw", algorithm, sendbuf, recvbuf)
 
     Ialltoallw = nonblocking(Alltoallw)
@@ -86,73 +88,73 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Alltoallw."""
+        """Set a persistent Alltoallw up and return the request."""
         return self._persistent("Alltoallw", (sendbuf, recvbuf), info, algorithm)
 
     def Barrier(self, *, algorithm: str | None = None) -> None:
-        """Wait until all of both groups have come."""
+        """Wait until all ranks of both groups have called."""
         self._blocking("Barrier", algorithm)
 
     def Ibarrier(self, *, algorithm: str | None = None) -> MPI.Request:
-        """Nonblocking Barrier."""
+        """Start a nonblocking Barrier and return the request."""
         return self._nonblocking("Barrier", algorithm, ())
 
     def Barrier_init(
         self, info: MPI.Info = MPI.INFO_NULL, *, algorithm: str | None = None
     ) -> MPI.Prequest:
-        """Persistent Barrier."""
+        """Set a persistent Barrier up and return the request."""
         return self._persistent("Barrier", (), info, algorithm)
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
-        """Alltoall of any objects; large arrays in them are not pickled."""
+        """Exchange any objects; large arrays in objects are not pickled."""
         from ..objects import objects
 
         return objects.alltoall(cast("InterContext", self._context()), sendobj)
 
     def barrier(self) -> None:
-        """Wait until all of both groups have come."""
+        """Wait until all ranks of both groups have called."""
         self.Barrier()
 
     def recouple(self) -> tuple[Intercomm, tuple[str, ...]]:
-        """A new intercommunicator of the processes that are left after some were lost,
-        and who is missing, in words; all that are left call it.
+        """A new intercommunicator of the survivors, and the lost processes in words.
 
-        It needs an MPI library that goes on without lost processes, as Open MPI does
-        with `mpiexec --with-ft ulfm`. `isthmus.ProcessLost` where a whole group died.
+        All survivors call together. The MPI library must go on without lost processes,
+        as Open MPI does with `mpiexec --with-ft ulfm`. Raises `isthmus.ProcessLost` if
+        a whole group died.
         """
         from ..context.attribute import lookup
         from ..context.inter import InterContext
         from ..waiting.bounded import bounded
 
-        c = lookup(self, "context")
-        if not isinstance(c, InterContext) or not c.survives:
+        context = lookup(self, "context")
+        if not isinstance(context, InterContext) or not context.survives:
             raise NotImplementedError(
                 "this MPI library does not go on when processes are lost, or was not "
                 "told to; Open MPI does with mpiexec --with-ft ulfm"
             )
-        left, missing = bounded(c.survivors, c.limit)
-        inter = Intercomm(left)
+        survivors, lost = bounded(context.survivors, context.limit)
+        inter = Intercomm(survivors)
         inter.timeout = self.timeout
-        return inter, missing
+        return inter, lost
 
-    def _try(self, op: str) -> None:
+    def _advance_trial(self, operation: str) -> None:
         from ...collectives.records import record_of
         from ..context.inter import InterContext
         from ..costs.trial import trial
 
-        c = self._context()
-        assert isinstance(c, InterContext)
-        collective, steps = c.trial or (record_of(op, 2).tried_as, None)
-        c.trial = None
-        with c.uninterrupted():
+        context = self._context()
+        assert isinstance(context, InterContext)
+        collective, steps = context.trial or (record_of(operation, 2).tried_as, None)
+        context.trial = None
+        with context.uninterrupted():
             try:
                 if steps is None:
-                    steps = trial(c, collective)
+                    steps = trial(context, collective)
                     next(steps)
                 else:
                     steps.send(self)
             except StopIteration as end:
-                c.times[collective] = end.value
-                c.plans.clear()  # plans of all ranks must be of one choice
+                context.times[collective] = end.value
+                context.plans.clear()  # plans of all ranks must follow one choice
                 return
-        c.trial = collective, steps
+        context.trial = collective, steps

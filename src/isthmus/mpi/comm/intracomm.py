@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
-from .all_to_all import Exchanges, Gathering, Sums
-from .collective import Imported, load
-from .family import COMMON, making
-from .native import messages, staging
-from .rooted import Rooted
+from .all_to_all import AllgatherMethods, AlltoallMethods, ReductionMethods
+from .collective import LazyImport, load
+from .family import COMM_CONSTRUCTORS, extends
+from .native import stages_collectives, stages_messages_if_devices
+from .rooted import RootedMethods
 
 if TYPE_CHECKING:
     from .intercomm import Intercomm
 
 
-@messages
-@staging(MPI.Intracomm, "Alltoallw", "Scan", "Exscan")
-@making(
+@stages_messages_if_devices
+@stages_collectives(MPI.Intracomm, "Alltoallw", "Scan", "Exscan")
+@extends(
     MPI.Intracomm,
-    *COMMON,
+    *COMM_CONSTRUCTORS,
     "Create_group",
     "Create_from_group",
     "Create_intercomm",
@@ -29,20 +29,22 @@ if TYPE_CHECKING:
     "Accept",
     "Connect",
 )
-class Intracomm(Gathering, Sums, Rooted, Exchanges, MPI.Intracomm):
+class Intracomm(
+    AllgatherMethods, ReductionMethods, RootedMethods, AlltoallMethods, MPI.Intracomm
+):
     """An `MPI.Intracomm` whose collectives run close to the physical limit.
 
-    `isthmus.Intracomm(comm)` is a view of the same communicator: same handle, same
-    methods, same buffer specifications, and `MPI.IN_PLACE`. `algorithm` names one of
-    isthmus; "native" is the MPI library's own call, "auto" a choice by the counts and
-    by what messages cost here, which is measured once for each communicator. The first
-    collective call makes a private communicator and so waits for all processes.
+    `isthmus.Intracomm(comm)` is a view of the communicator, with equal handle, methods
+    and buffer specifications, and with `MPI.IN_PLACE`. `algorithm` names an algorithm
+    of isthmus; "native" is the MPI library's own call, "auto" a choice by the counts
+    and by the costs of messages, measured once for each communicator. The first
+    collective call waits for all processes, since a private communicator is made.
     """
 
     _base: ClassVar[Any] = MPI.Intracomm
-    _make: ClassVar[Any] = Imported("..context.intra", "IntraContext")
+    _context_class: ClassVar[Any] = LazyImport("..context.intra", "IntraContext")
 
-    if TYPE_CHECKING:  # what `making` gives
+    if TYPE_CHECKING:  # the types of methods wrapped by `extends`
 
         def Split(self, color: int = 0, key: int = 0) -> Intracomm: ...
         def Split_type(
@@ -59,7 +61,7 @@ class Intracomm(Gathering, Sums, Rooted, Exchanges, MPI.Intracomm):
         ) -> Intercomm: ...
 
     def __new__(cls, comm: MPI.Intracomm | None = None) -> Intracomm:
-        """A view of the same communicator."""
+        """A view of a communicator."""
         if isinstance(comm, MPI.Intercomm):
             raise TypeError("an intercommunicator is for isthmus.Intercomm")
         load()

@@ -1,7 +1,8 @@
-"""mpi4py's own collectives inside a group, and its messages, with arrays on a device.
+"""mpi4py's own collectives and messages, with arrays on a device.
 
-They are called on host memory that stands for the arrays. That is a matter of each rank
-alone, so nothing is agreed, and no context is made.
+If the MPI library does not take device memory, mpi4py's methods get a copy in host
+memory. Copies concern each rank alone, so no rank agrees on anything with others, and
+the communicator needs no context.
 """
 
 from __future__ import annotations
@@ -27,63 +28,63 @@ Class = TypeVar("Class", bound=type)
 _ndarray = np.ndarray
 
 
-class _LoneContext:
-    """What calls of mpi4py's own need of a communicator: no limit, and nothing that
-    other calls depend on."""
+class _NoContext:
+    """The context of calls outside of any channel: no limit, and never refused."""
 
     number, refused = 0, ""
     limit = TimeLimit()
 
     def failed(self, error: BaseException, *_: Any, **__: Any) -> BaseException:
-        """The error to raise."""
+        """The error as it is, since no other rank must hear of the failure."""
         return error
 
     def check_usable(self) -> None:
-        """They can always be made."""
+        """Do nothing, since calls are always possible."""
 
 
-class _LoneChannel:
-    """Calls that are not counted, as the MPI library makes them."""
+class _UncountedChannel:
+    """The channel of calls that have no number, since the MPI library orders its own.
 
-    context = _LoneContext()
+    An operation calls the methods of a channel in any case; here they do nothing.
+    """
+
+    context = _NoContext()
     scratch = isend = irecv = None
 
     @property
-    def turns(self) -> _LoneChannel:
-        """Nobody takes turns with these calls."""
+    def turns(self) -> _UncountedChannel:
         return self
 
     def count(self, operation: Operation) -> None:
-        """Let a call go ahead."""
         operation.number = 0
 
     def end(self, operation: Operation) -> None:
-        """A call is over."""
+        pass
 
     def check(self) -> None:
-        """Nobody tells of failures."""
+        pass
 
     def advance_others(self, waiting: Operation) -> None:
-        """Bring forward what else is under way in this process."""
+        """Advance the other operations of this process."""
         from ..requests.progress import progress
 
         progress.advance_others(waiting)
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        pass
 
 
-#: a channel, as far as the steps of such calls use one
-_LONE = cast("Channel", _LoneChannel())
+#: a channel, as far as the steps of a staged call use a channel
+_UNCOUNTED = cast("Channel", _UncountedChannel())
 
 
 class _StagedCall:
-    """A call of mpi4py's own between copies from and to devices."""
+    """A call of mpi4py's own method between copies from and to devices."""
 
     operators: Sequence[tuple[MPI.Op, MPI.Datatype]] = ()
 
     def __init__(self, name: str, start: Callable[[], Any], copies: Copies) -> None:
-        """`start` starts it on the host memory that stands for the arrays."""
+        """A call that `start` starts, with host memory in place of the arrays."""
         from ..buffers.devices.overlap import around
         from ..buffers.selection import HOST_PACKER, Packer
         from ..plan.native import NativeCall
@@ -101,26 +102,28 @@ class _StagedCall:
         self.packer: Packer = HOST_PACKER
 
     def operation(self) -> Operation:
-        """The call under way."""
+        """A new operation of the call."""
         from ..plan.operation import Operation
 
-        return Operation(_LONE, self.plan, self, [None] * self._buffers)
+        return Operation(_UNCOUNTED, self.plan, self, [None] * self._buffers)
 
     def begin_transfer(self, plan: Any) -> Transfer:
-        """The copies of a call that is about to begin."""
+        """Begin the copies from and to devices."""
         from ..buffers.devices.transfer import Transfer
 
         arrays = {k: k for k in range(len(self._copies.staged))}
         return Transfer(plan.transfers, self._copies, arrays)
 
     def start_native(self, plan: Any, buffers: Any) -> MPI.Request:
-        """Start mpi4py's own call."""
+        """Start the call of mpi4py's own method."""
         request: MPI.Request = self._start()
         return request
 
 
-def _copies(op: str, args: tuple[Any, ...], sends: bool, form: str) -> Copies | None:
-    """The copies of a call; None where the MPI library takes its buffers."""
+def _copies_for(
+    operation: str, args: tuple[Any, ...], sends: bool, form: str
+) -> Copies | None:
+    """The copies of a call; None if the MPI library takes the buffers as they are."""
     if not on_devices.among(args):
         return None
     way = on_devices.way(settings.device(), on_devices.taken())
@@ -133,16 +136,17 @@ def _copies(op: str, args: tuple[Any, ...], sends: bool, form: str) -> Copies | 
         return None
     if form and MPI.Query_thread() != MPI.THREAD_MULTIPLE:
         raise RuntimeError(
-            f"the nonblocking and persistent forms of {op} need MPI_THREAD_MULTIPLE "
-            "where arrays are on a device"
+            f"the nonblocking and persistent forms of {operation} need "
+            "MPI_THREAD_MULTIPLE where arrays are on a device"
         )
-    return staged.copies(op, args, sends=sends, is_persistent=form == "init")
+    return staged.copies(operation, args, sends=sends, is_persistent=form == "init")
 
 
-def _call(
-    native: Any, form: str, copies: Copies, self: Any, *more: Any, **named: Any
+def _call_staged(
+    native: Any, form: str, copies: Copies, comm: Any, *rest: Any, **named: Any
 ) -> Any:
-    call = partial(native, self, *copies.args, *more, **named)
+    """Call mpi4py's own method on host memory, in the form "", "I" or "init"."""
+    call = partial(native, comm, *copies.args, *rest, **named)
     name = getattr(native, "__name__", "call")
     if form == "I":
         from ..requests.request import start
@@ -152,58 +156,60 @@ def _call(
         from ..requests.persistent import persistent
 
         request = call()
-        staged_call = _StagedCall(name, partial(_started, request), copies)
-        return persistent(staged_call.operation, _LONE)
+        staged_call = _StagedCall(name, partial(_start, request), copies)
+        return persistent(staged_call.operation, _UNCOUNTED)
     copies.fetch_all()
     result = call()
     copies.store_all()
     return result
 
 
-def _started(request: MPI.Prequest) -> MPI.Prequest:
+def _start(request: MPI.Prequest) -> MPI.Prequest:
     request.Start()
     return request
 
 
-def _staged(op: str, form: str, native: Any) -> Any:
-    @wraps(native)
-    def method(self: Any, sendbuf: Any, recvbuf: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(sendbuf) is not _ndarray or type(recvbuf) is not _ndarray:
-            copies = _copies(op, (sendbuf, recvbuf), False, form)
-            if copies is not None:
-                return _call(native, form, copies, self, *args, **kwargs)
-        return native(self, sendbuf, recvbuf, *args, **kwargs)
+def stages_collectives(base: type, *operations: str) -> Callable[[Class], Class]:
+    """A class decorator: operations that are mpi4py's own take arrays on a device.
 
-    return method
-
-
-def staging(base: type, *operations: str) -> Callable[[Class], Class]:
-    """A class decorator: those operations that are still mpi4py's own take arrays on a
-    device, in all forms."""
+    All forms do, unless the class has a method of its own.
+    """
 
     def decorate(cls: Class) -> Class:
-        for op in operations:
-            forms = ("", op), ("I", f"I{op.lower()}"), ("init", f"{op}_init")
-            for form, name in forms:
+        for operation in operations:
+            names = operation, f"I{operation.lower()}", f"{operation}_init"
+            for form, name in zip(("", "I", "init"), names, strict=True):
                 native = getattr(base, name, None)
                 if native is not None and getattr(cls, name) is native:
-                    setattr(cls, name, _staged(op, form, native))
+                    setattr(cls, name, _staged_collective(operation, form, native))
         return cls
 
     return decorate
 
 
-# -- single messages: one end of a Bcast, as far as copies are concerned
+def _staged_collective(operation: str, form: str, native: Any) -> Any:
+    @wraps(native)
+    def method(self: Any, sendbuf: Any, recvbuf: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(sendbuf) is not _ndarray or type(recvbuf) is not _ndarray:
+            copies = _copies_for(operation, (sendbuf, recvbuf), False, form)
+            if copies is not None:
+                return _call_staged(native, form, copies, self, *args, **kwargs)
+        return native(self, sendbuf, recvbuf, *args, **kwargs)
+
+    return method
 
 
-def _sending(native: Any) -> Any:
-    """What is sent is copied first; so the request of a nonblocking send is mpi4py's,
-    which keeps the copy."""
+# -- messages, with copies as at an end of a Bcast
+
+
+def _staged_send(native: Any) -> Any:
+    """A send of a copy. The request of a nonblocking send is mpi4py's own, because it
+    keeps the copy alive."""
 
     @wraps(native)
     def method(self: Any, buf: Any, *args: Any, **kwargs: Any) -> Any:
         if type(buf) is not _ndarray:
-            copies = _copies("Bcast", (buf,), True, "")
+            copies = _copies_for("Bcast", (buf,), True, "")
             if copies is not None:
                 copies.fetch_all()
                 (buf,) = copies.args
@@ -212,21 +218,22 @@ def _sending(native: Any) -> Any:
     return method
 
 
-def _receiving(native: Any) -> Any:
-    """What is not written stays: all of it is copied before and after."""
+def _staged_receive(native: Any) -> Any:
+    """A receive into a copy. The buffer is copied before and after, since bytes that no
+    message overwrites must stay."""
 
     @wraps(native)
     def method(self: Any, buf: Any, *args: Any, **kwargs: Any) -> Any:
         if type(buf) is not _ndarray:
-            copies = _copies("Bcast", (buf,), False, "")
+            copies = _copies_for("Bcast", (buf,), False, "")
             if copies is not None:
-                return _call(native, "", copies, self, *args, **kwargs)
+                return _call_staged(native, "", copies, self, *args, **kwargs)
         return native(self, buf, *args, **kwargs)
 
     return method
 
 
-def _exchanging(native: Any) -> Any:
+def _staged_exchange(native: Any) -> Any:
     @wraps(native)
     def method(
         self: Any,
@@ -240,21 +247,22 @@ def _exchanging(native: Any) -> Any:
         def call(self: Any, sendbuf: Any, recvbuf: Any) -> Any:
             return native(self, sendbuf, dest, sendtag, recvbuf, *args, **kwargs)
 
-        copies = _copies("Sendrecv", (sendbuf, recvbuf), False, "")
+        copies = _copies_for("Sendrecv", (sendbuf, recvbuf), False, "")
         if copies is not None:
-            return _call(call, "", copies, self)
+            return _call_staged(call, "", copies, self)
         return call(self, sendbuf, recvbuf)
 
     return method
 
 
-def _refusing(native: Any) -> Any:
-    """Nobody would copy when such a request is started, or complete."""
+def _refused_message(native: Any) -> Any:
+    """A method that refuses arrays on devices, since its request starts or completes
+    inside of MPI, where no code of isthmus could copy."""
 
     @wraps(native)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        some = *args, *kwargs.values()
-        if on_devices.among(some):
+        arguments = *args, *kwargs.values()
+        if on_devices.among(arguments):
             if on_devices.way(settings.device(), on_devices.taken()) != "direct":
                 raise ValueError(
                     f"{native.__name__}: the buffer is in the memory of a device; "
@@ -262,25 +270,25 @@ def _refusing(native: Any) -> Any:
                 )
             from ..buffers.devices import staged
 
-            staged.wait_for_producers(some)
+            staged.wait_for_producers(arguments)
         return native(self, *args, **kwargs)
 
     return method
 
 
-#: how each method for messages takes arrays on a device
-_MESSAGES = {
-    _sending: "Send Bsend Rsend Ssend Isend Ibsend Irsend Issend",
-    _receiving: "Recv Sendrecv_replace",
-    _exchanging: "Sendrecv",
-    _refusing: "Irecv Isendrecv Isendrecv_replace Send_init Bsend_init Rsend_init "
-    "Ssend_init Recv_init Psend_init Precv_init",
+#: the wrapper of each method for messages
+_MESSAGE_WRAPPERS = {
+    _staged_send: "Send Bsend Rsend Ssend Isend Ibsend Irsend Issend",
+    _staged_receive: "Recv Sendrecv_replace",
+    _staged_exchange: "Sendrecv",
+    _refused_message: "Irecv Isendrecv Isendrecv_replace Send_init Bsend_init "
+    "Rsend_init Ssend_init Recv_init Psend_init Precv_init",
 }
 
 
-def staging_messages(cls: Class) -> Class:
-    """A class decorator: messages, which are mpi4py's own, take arrays on a device."""
-    for wrap, names in _MESSAGES.items():
+def stages_messages(cls: Class) -> Class:
+    """A class decorator: mpi4py's methods for messages take arrays on a device."""
+    for wrap, names in _MESSAGE_WRAPPERS.items():
         for name in names.split():
             native = getattr(cls, name, None)  # mpi4py 4.0 has no Isendrecv
             if native is not None:
@@ -288,6 +296,9 @@ def staging_messages(cls: Class) -> Class:
     return cls
 
 
-def messages(cls: Class) -> Class:
-    """The same where there may be such arrays: others do not pay for it."""
-    return staging_messages(cls) if on_devices.present() else cls
+def stages_messages_if_devices(cls: Class) -> Class:
+    """A class decorator: `stages_messages` on a machine with devices.
+
+    On other machines every message would take longer otherwise.
+    """
+    return stages_messages(cls) if on_devices.present() else cls

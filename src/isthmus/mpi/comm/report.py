@@ -1,4 +1,8 @@
-"""What all ranks that waited too long waited for."""
+"""A report of all ranks after a time limit: where each rank waits, and for whom.
+
+After `isthmus.Stalled` no collective call is possible. So each rank sends a line to all
+other ranks, and takes the lines that arrive in time.
+"""
 
 from __future__ import annotations
 
@@ -10,39 +14,40 @@ from ..context.attribute import lookup
 from ..context.context import Context
 from ..waiting.waiting import TimeLimit, until
 
-SILENT = "says nothing: it was lost, or is somewhere else"
+SILENT_RANK = "says nothing: it was lost, or is somewhere else"
 
 
 def stalled_report(comm: Any, seconds: float = 1.0) -> list[str]:
-    """A line for each rank of a communicator, of both groups if there are two: where it
-    waited too long and for whom, of those that call this within some seconds.
+    """A line for each rank, of both groups if there are two: where the rank waited too
+    long, and for whom.
 
-    Call it after `isthmus.Stalled` was raised; it needs no answer of anybody. Where not
-    even the first call came to its end, there is only the own line.
+    Call `stalled_report` after `isthmus.Stalled` was raised. No rank need answer: ranks
+    that do not call within `seconds` are reported as silent. If not even the first call
+    on the communicator came to its end, the own line is the only one.
     """
-    found = lookup(comm, "context")
-    if not isinstance(found, Context):
-        return [getattr(found, "why", "no call was made")]
-    c, tag = found.comm, found.tag_limit
-    own = found.stalled or found.refused or "waits for nothing"
-    said: dict[int, str] = {found.number: own}
-    others = [r for r in range(c.Get_size()) if r != found.number]
-    line = own.encode()
-    sends = [c.Isend([line, MPI.BYTE], r, tag) for r in others]
+    context = lookup(comm, "context")
+    if not isinstance(context, Context):
+        return [getattr(context, "why", "no call was made")]
+    private, tag = context.comm, context.tag_limit
+    ranks = range(private.Get_size())
+    own_line = context.stalled or context.refused or "waits for nothing"
+    lines: dict[int, str] = {context.number: own_line}
+    peers = [rank for rank in ranks if rank != context.number]
+    encoded = own_line.encode()
+    sends = [private.Isend([encoded, MPI.BYTE], peer, tag) for peer in peers]
 
-    def listen() -> bool:
-        for r in others:
-            if r not in said and c.Iprobe(r, tag):
-                said[r] = _read(c, r, tag)
-        return len(said) == len(others) + 1
+    def receive_lines() -> bool:
+        for peer in peers:
+            if peer not in lines and private.Iprobe(peer, tag):
+                lines[peer] = _receive_line(private, peer, tag)
+        return len(lines) == len(ranks)
 
-    until(listen, TimeLimit(seconds))
+    until(receive_lines, TimeLimit(seconds))
     MPI.Request.Testall(sends)
-    numbers = range(c.Get_size())
-    return [f"{found.who(r)}: {said.get(r, SILENT)}" for r in numbers]
+    return [f"{context.who(rank)}: {lines.get(rank, SILENT_RANK)}" for rank in ranks]
 
 
-def _read(comm: MPI.Intracomm, source: int, tag: int) -> str:
+def _receive_line(comm: MPI.Intracomm, source: int, tag: int) -> str:
     status = MPI.Status()
     comm.Probe(source, tag, status)
     buffer = bytearray(status.Get_count(MPI.BYTE))

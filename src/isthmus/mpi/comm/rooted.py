@@ -1,4 +1,4 @@
-"""Collectives that have a root, in all forms."""
+"""Methods of collectives that have a root, in all forms."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from .collective import Collective, nonblocking
+from .collective import CollectiveMethods, nonblocking
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
 
-class Rooted(Collective):
-    """Data from or to one process: the root.
+class RootedMethods(CollectiveMethods):
+    """The methods of collectives from or to a root.
 
-    Inside a group all processes give the root's rank. Between groups, in the root's
-    group it gives MPI.ROOT as the root, the others give MPI.PROC_NULL and have no part
-    in it; the processes of the other group give the root's rank.
+    Inside a group all processes pass the rank of the root. Between groups, the root
+    passes MPI.ROOT, the peers in its group pass MPI.PROC_NULL and have no part in the
+    call, and the remote group passes the rank of the root.
     """
 
     def Bcast(
         self, buf: BufSpec | None, root: int = 0, *, algorithm: str | None = None
     ) -> None:
-        """Broadcast from the root to all, or to all of the other group."""
+        """Broadcast from the root to all ranks, or to the remote group."""
         self._blocking("Bcast", algorithm, buf, root)
 
     Ibcast = nonblocking(Bcast)
@@ -36,7 +36,7 @@ class Rooted(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Bcast."""
+        """Set a persistent Bcast up and return the request."""
         return self._persistent("Bcast", (buf, root), info, algorithm)
 
     def Reduce(
@@ -48,7 +48,7 @@ class Rooted(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Reduce what all send, or the other group, to the root."""
+        """Reduce the vectors of all ranks, or of the remote group, to the root."""
         self._blocking("Reduce", algorithm, sendbuf, recvbuf, op, root)
 
     Ireduce = nonblocking(Reduce)
@@ -63,7 +63,7 @@ class Rooted(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Reduce."""
+        """Set a persistent Reduce up and return the request."""
         return self._persistent("Reduce", (sendbuf, recvbuf, op, root), info, algorithm)
 
     def Gather(
@@ -74,7 +74,7 @@ class Rooted(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Gather from all, or from the other group, to the root."""
+        """Gather the blocks of all ranks, or of the remote group, on the root."""
         self._blocking("Gather", algorithm, sendbuf, recvbuf, root)
 
     Igather = nonblocking(Gather)
@@ -88,7 +88,7 @@ class Rooted(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Gather."""
+        """Set a persistent Gather up and return the request."""
         return self._persistent("Gather", (sendbuf, recvbuf, root), info, algorithm)
 
     def Gatherv(
@@ -99,7 +99,7 @@ class Rooted(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Gather Vector: as Gather, with blocks of different sizes."""
+        """Gather blocks of different sizes on the root, as `Gather`."""
         self._blocking("Gatherv", algorithm, sendbuf, recvbuf, root)
 
     Igatherv = nonblocking(Gatherv)
@@ -113,7 +113,7 @@ class Rooted(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Gatherv."""
+        """Set a persistent Gatherv up and return the request."""
         return self._persistent("Gatherv", (sendbuf, recvbuf, root), info, algorithm)
 
     def Scatter(
@@ -124,7 +124,7 @@ class Rooted(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Scatter from the root to all, or to the other group."""
+        """Scatter blocks from the root to all ranks, or to the remote group."""
         self._blocking("Scatter", algorithm, sendbuf, recvbuf, root)
 
     Iscatter = nonblocking(Scatter)
@@ -138,7 +138,7 @@ class Rooted(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Scatter."""
+        """Set a persistent Scatter up and return the request."""
         return self._persistent("Scatter", (sendbuf, recvbuf, root), info, algorithm)
 
     def Scatterv(
@@ -149,7 +149,7 @@ class Rooted(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Scatter Vector: as Scatter, with blocks of different sizes."""
+        """Scatter blocks of different sizes from the root, as `Scatter`."""
         self._blocking("Scatterv", algorithm, sendbuf, recvbuf, root)
 
     Iscatterv = nonblocking(Scatterv)
@@ -163,5 +163,5 @@ class Rooted(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Scatterv."""
+        """Set a persistent Scatterv up and return the request."""
         return self._persistent("Scatterv", (sendbuf, recvbuf, root), info, algorithm)

@@ -1,1 +1,1 @@
-"""Chains and splits on MPI."""
+"""Chains, and splits into groups, on a user's communicator."""

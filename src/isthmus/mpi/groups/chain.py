@@ -1,4 +1,9 @@
-"""The chain: a light group of processes, and the collectives on it."""
+"""The chain: a light group of processes, and the collectives of a chain.
+
+To make a communicator takes memory and time by the number of processes. A member of a
+chain knows only its place and its two neighbours, so a group of any size takes five
+numbers, and collectives need no more than messages between members.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +22,25 @@ from ..waiting.bounded import bounded
 from ..waiting.errors import MismatchError
 from .dialogue import run
 from .operators import function_of
-from .private import Private, private_of
+from .private import PrivateComm, private_of
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 
-class _Wrong(str):
-    """What is wrong with a root's values, in place of them."""
+class _ScatterError(str):
+    """The error in a root's values, which travels in place of the values."""
 
 
 class Chain:
-    """A group of processes as a doubly linked list: five numbers on each of them.
+    """A group of processes as a doubly linked list: five numbers on each process.
 
-    A process that is not in it has an empty chain, of size 0 and false. Values are any
-    Python objects, arrays among them; an operator is a function of two values or one of
-    MPI's, and need not be commutative. It returns a new value. All members call a
-    method together, and no other process does.
+    A process outside the group has an empty chain, of size 0 and false. Values are any
+    Python objects, also arrays. An operator is a function of two values, which returns
+    a new value, or an operator of MPI; it need not be commutative. All members call a
+    method together, without the processes outside.
     """
 
-    def __init__(self, comm: Private, link: ChainLink | None) -> None:
+    def __init__(self, comm: PrivateComm, link: ChainLink | None) -> None:
         """A chain on a private communicator; users take one of the class methods."""
         self._private = comm
         self._link = link
@@ -43,22 +48,23 @@ class Chain:
 
     @classmethod
     def from_comm(cls, comm: MPI.Intracomm) -> Chain:
-        """All processes of a communicator, in their order.
+        """The chain of all processes of a communicator, in order of rank.
 
-        The first chain on a communicator makes a private duplicate of it and so waits
-        for all its processes; the others are made without a message.
+        The first chain on a communicator waits for all processes, since it makes a
+        private duplicate. Further chains are made without a message.
         """
         private = private_of(comm)
         return cls(private, from_size(private.rank, private.size))
 
     @classmethod
     def from_ranks(cls, comm: MPI.Intracomm, ranks: Sequence[int]) -> Chain:
-        """The processes with these ranks, in this order; all give the same list."""
-        private, listed = private_of(comm), list(ranks)
-        inside = all(0 <= r < private.size for r in listed)
-        if not inside or len(set(listed)) < len(listed):
-            raise ValueError(f"{listed} are not different ranks of {private.size}")
-        return cls(private, from_addresses(private.rank, listed))
+        """The chain of processes with some ranks, in the order of an equal list on
+        all processes."""
+        private, addresses = private_of(comm), list(ranks)
+        are_inside = all(0 <= rank < private.size for rank in addresses)
+        if not are_inside or len(set(addresses)) < len(addresses):
+            raise ValueError(f"{addresses} are not different ranks of {private.size}")
+        return cls(private, from_addresses(private.rank, addresses))
 
     @classmethod
     def from_values(
@@ -69,7 +75,8 @@ class Chain:
         rank: int,
         size: int,
     ) -> Chain:
-        """From what this process knows of it; None where it has no neighbour."""
+        """The chain with a place and neighbours of this process; None for the missing
+        neighbour at an end."""
         if not 0 <= rank < size or (left is None) != (rank == 0):
             raise ValueError(f"rank {rank} of {size} cannot have {left} on its left")
         if (right is None) != (rank == size - 1):
@@ -93,7 +100,7 @@ class Chain:
 
     @property
     def size(self) -> int:
-        """How many processes are in it."""
+        """The number of members."""
         return self._link.size if self._link else 0
 
     @property
@@ -103,33 +110,33 @@ class Chain:
 
     @property
     def left(self) -> int | None:
-        """The address of the process before this one."""
+        """The address of the member before this process; None at the start."""
         return self._link.left if self._link else None
 
     @property
     def right(self) -> int | None:
-        """The address of the process after this one."""
+        """The address of the member after this process; None at the end."""
         return self._link.right if self._link else None
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process is the first."""
+        """Whether this process is the first member."""
         return self.rank == 0
 
-    def _here(self) -> ChainLink:
+    def _own_link(self) -> ChainLink:
         if self._link is None:
             raise ValueError("this process is not in the chain")
         return self._link
 
-    def _run(self, dialogue: Dialogue[T]) -> T:
+    def _run(self, dialogue: Dialogue[Result]) -> Result:
         try:
             return run(self._private, dialogue)
         except Refused as error:
             raise MismatchError(f"isthmus: {error}") from None
 
-    def _contracted(self, root: int = 0) -> trees.Tree:
-        """The tree over the chain, built when first needed."""
-        link = self._here()
+    def _tree_for(self, root: int = 0) -> trees.Tree:
+        """The tree over the chain, built at the first use, if the root is a member."""
+        link = self._own_link()
         if not 0 <= root < link.size:
             raise ValueError(f"there is no root {root} in a chain of {link.size}")
         if self._tree is None:
@@ -137,66 +144,73 @@ class Chain:
         return self._tree
 
     def scan(self, value: Any, op: Any = MPI.SUM) -> Any:
-        """The values of all up to this process, combined."""
-        return self._run(scans.scan(self._here(), value, function_of(op)))
+        """The values of the members up to this process, combined."""
+        return self._run(scans.scan(self._own_link(), value, function_of(op)))
 
     def exscan(self, value: Any, op: Any = MPI.SUM) -> Any:
-        """The values of all before this process, combined; None on the first."""
-        return self._run(scans.exscan(self._here(), value, function_of(op)))
+        """The values of the members before this process, combined; None on the
+        first."""
+        return self._run(scans.exscan(self._own_link(), value, function_of(op)))
 
     def double_scan(self, value: Any, op: Any = MPI.SUM) -> scans.Scan:
-        """The values up to, before, from and after this process, in the same rounds."""
-        link, function = self._here(), function_of(op)
+        """The combined values up to, before, from and after this process.
+
+        The rounds are as many as of a single scan.
+        """
+        link, function = self._own_link(), function_of(op)
         return self._run(scans.double_scan(link, value, value, function))
 
     def barrier(self) -> None:
-        """Return when all members have called."""
-        self._run(scans.barrier(self._here()))
+        """Wait until all members have called."""
+        self._run(scans.barrier(self._own_link()))
 
     def allgather(self, value: Any) -> list[Any]:
-        """The values of all, on all."""
-        return list(self._run(scans.allgather(self._here(), value)))
+        """The values of all members, on all members."""
+        return list(self._run(scans.allgather(self._own_link(), value)))
 
     def bcast(self, value: Any = None, root: int = 0) -> Any:
-        """The root's value, on all."""
-        tree = self._contracted(root)
-        return self._run(trees.bcast(tree, self._run(trees.to_root(tree, value, root))))
+        """The value of the root, on all members."""
+        tree = self._tree_for(root)
+        value = self._run(trees.to_root(tree, value, root))
+        return self._run(trees.bcast(tree, value))
 
     def reduce(self, value: Any, op: Any = MPI.SUM, root: int = 0) -> Any:
-        """The values of all combined, on the root; None on the others."""
-        tree, function = self._contracted(root), function_of(op)
-        done = self._run(trees.reduce(tree, value, function))
-        return self._run(trees.from_root(tree, done, root))
+        """The combined values of all members, on the root; None elsewhere."""
+        tree, function = self._tree_for(root), function_of(op)
+        total = self._run(trees.reduce(tree, value, function))
+        return self._run(trees.from_root(tree, total, root))
 
     def allreduce(self, value: Any, op: Any = MPI.SUM) -> Any:
-        """The values of all combined, the same on all to the last digit."""
-        return self._run(trees.allreduce(self._contracted(), value, function_of(op)))
+        """The combined values of all members, equal on all to the last digit."""
+        return self._run(trees.allreduce(self._tree_for(), value, function_of(op)))
 
     def gather(self, value: Any, root: int = 0) -> list[Any] | None:
-        """The values of all, on the root; None on the others."""
-        tree = self._contracted(root)
+        """The values of all members, on the root; None elsewhere."""
+        tree = self._tree_for(root)
         values = self._run(trees.gather(tree, value))
-        found: list[Any] | None = self._run(trees.from_root(tree, values, root))
-        return found
+        result: list[Any] | None = self._run(trees.from_root(tree, values, root))
+        return result
 
     def scatter(self, values: Sequence[Any] | None = None, root: int = 0) -> Any:
-        """The value that the root has for this process."""
-        tree = self._contracted(root)
+        """The root's value for this process.
+
+        An error in the values of the root travels to all members, since they would
+        otherwise wait for values.
+        """
+        tree = self._tree_for(root)
         if self.rank == root and (values is None or len(values) != self.size):
-            values = [
-                _Wrong(f"a scatter to {self.size} needs as many values")
-            ] * self.size
-        mine = self._run(
-            trees.scatter(tree, self._run(trees.to_root(tree, values, root)))
-        )
-        if isinstance(mine, _Wrong):
-            raise ValueError(str(mine))
-        return mine
+            error = _ScatterError(f"a scatter to {self.size} needs as many values")
+            values = [error] * self.size
+        values = self._run(trees.to_root(tree, values, root))
+        value = self._run(trees.scatter(tree, values))
+        if isinstance(value, _ScatterError):
+            raise ValueError(str(value))
+        return value
 
     def to_comm(self) -> Intracomm | MPI.Comm:
-        """A new communicator of the chain's processes, in its order.
+        """A new communicator of the members, in the order of the chain.
 
-        Needs memory for the group's size only. `MPI.COMM_NULL` where not in it.
+        Takes memory by the number of members only. `MPI.COMM_NULL` outside the chain.
         """
         if not self:
             return MPI.COMM_NULL

@@ -1,4 +1,9 @@
-"""Splitting processes by any value, and what is built on it."""
+"""Splits of processes by any value: groups, ranks of items, hierarchies, coupling.
+
+MPI's own split takes integers, and MPI libraries gather a table of all processes on
+each process. Here colours are any values, and a large split sorts the chain instead, to
+avoid the table.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +26,18 @@ from ..comm.intercomm import Intercomm
 from ..comm.intracomm import Intracomm
 from ..waiting.bounded import bounded
 from .chain import Chain
-from .private import Private
+from .private import PrivateComm
 
-#: the first tag for leaders that connect two components; those of dialogues are less
-CONNECT = 2
+#: the first tag of leaders that connect two components; tags of dialogues are lower
+FIRST_CONNECT_TAG = 2
 
 
 class Group(Chain):
-    """One of the groups of a split; empty on a process that was left out."""
+    """A group of a split; empty on a process that takes no part."""
 
     def __init__(
         self,
-        comm: Private,
+        comm: PrivateComm,
         link: ChainLink | None,
         id: int | None = None,
         groups: int | None = None,
@@ -41,28 +46,28 @@ class Group(Chain):
         super().__init__(comm, link)
         #: the number of this group, in the order of the leaders' ranks
         self.id = id
-        #: how many groups there are
+        #: the number of groups
         self.groups = groups
         self._comm: Intracomm | MPI.Comm = MPI.COMM_NULL
 
     @property
     def comm(self) -> Intracomm | MPI.Comm:
-        """A communicator of the group, made together when first asked for."""
+        """The communicator of the group; the first use is collective."""
         if self and not self._comm:
             self._comm = self.to_comm()
         return self._comm
 
     def free(self) -> None:
-        """Free the communicator, if one was made."""
+        """Free the communicator of the group, if in use."""
         if self._comm:
             self._comm.Free()
         self._comm = MPI.COMM_NULL
 
 
 def _chain(comm: MPI.Intracomm | Chain) -> Chain:
-    """The chain to work on; its members are those that call."""
+    """The chain of an argument, of which this process must be a member."""
     chain = comm if isinstance(comm, Chain) else Chain.from_comm(comm)
-    chain._here()
+    chain._own_link()
     return chain
 
 
@@ -79,17 +84,17 @@ def split(
 ) -> Group:
     """Split processes into groups of the same colour, ordered by key and then by rank.
 
-    Colour and key are int, float, str, bytes, None, tuples of them, or of a registered
-    type. Colours are the same if Python calls them equal. `color=None` leaves the
-    process out; `key=None` comes before all other keys. Without `split` all are one
-    group, without `reorder` they stay in their order. `comm` may be a chain, or a group
-    of another split. `compare_color(x, y)` and `compare_key(x, y)` put the colours and
-    keys of this call in order, of any type that can be pickled: they return a number
-    below, equal to or above 0. All processes give them, or none does.
+    Colour and key are int, float, str, bytes, None, tuples of these, or of a registered
+    type. Colours are equal if Python calls them equal. `color=None` leaves the process
+    out; `key=None` comes before all other keys. Without `split` all processes are one
+    group; without `reorder` processes keep their order. `comm` may be a chain, or a
+    group of another split. `compare_color(x, y)` and `compare_key(x, y)` order colours
+    and keys of any type that can be pickled, by a number below, equal to or above 0.
+    All processes pass these functions, or none does.
     """
     chain = _chain(comm)
     dialogue = splitting.split(
-        chain._here(),
+        chain._own_link(),
         chain._private.size,
         color,
         key,
@@ -104,33 +109,33 @@ def split(
 
 
 def rank_items(comm: MPI.Intracomm | Chain, items: Iterable[Any]) -> list[Item | None]:
-    """For each item of this process: the number of its group, its size, its rank in it.
+    """The number and the size of the group of each item, and the item's rank there.
 
-    Items of all processes that are equal are a group. A process may have none; None is
+    Equal items of all processes are a group. A process may have no items, and None is
     no item. Groups are numbered in the order of the items.
     """
     chain = _chain(comm)
-    return chain._run(ranking.rank_items(chain._here(), items))
+    return chain._run(ranking.rank_items(chain._own_link(), items))
 
 
 @dataclass(frozen=True)
 class Level:
-    """A process's group at one level of a hierarchy, and if it leads it, the group of
-    the leaders beside it, under the same group of the level above."""
+    """The group of a process at a level of a hierarchy, and on a group's leader the
+    group of leaders with a common group at the level above."""
 
     group: Group
     leaders: Group
 
 
 def hierarchy(comm: MPI.Intracomm | Chain, values: Iterable[Any]) -> list[Level]:
-    """Split by the first value, each group by the second, and so on: a level for each.
+    """Split by the first value, each group by the second, and so on: a level a value.
 
     `hierarchy(comm, [rack, node, gpu])[1].group` is the node. None leaves the process
-    out of its level and of those below.
+    out of a level and of all levels below.
     """
     chain = _chain(comm)
     levels: list[Level] = []
-    for value in chain._run(_checked(chain, values)):
+    for value in chain._run(_check_values(chain, values)):
         if not chain:
             empty = Group(chain._private, None)
             levels.append(Level(empty, empty))
@@ -142,25 +147,30 @@ def hierarchy(comm: MPI.Intracomm | Chain, values: Iterable[Any]) -> list[Level]
     return levels
 
 
-def _checked(chain: Chain, values: Iterable[Any]) -> Dialogue[list[Any]]:
-    """The values; if one process has a bad one at any level, all refuse theirs."""
-    found: list[Any] = []
+def _check_values(chain: Chain, values: Iterable[Any]) -> Dialogue[list[Any]]:
+    """The values as a list; an error on all processes if a value on any is no colour.
+
+    All levels are checked before the first split, since the splits of groups below
+    would otherwise fail in some groups only.
+    """
+    colors: list[Any] = []
     error: Exception | None = None
     try:
-        found = list(values)
-        for value in found:
-            canonical(value)
-    except Exception as wrong:
-        error = wrong
-    yield from agree(chain._here(), ("hierarchy", len(found)), (), error)
-    return found
+        colors = list(values)
+        for color in colors:
+            canonical(color)
+    except Exception as first_error:
+        error = first_error
+    yield from agree(chain._own_link(), ("hierarchy", len(colors)), (), error)
+    return colors
 
 
 def couple(comm: MPI.Intracomm | Chain, name: Any) -> Coupling:
-    """Every process names its component: the communicator inside the own one, by name
-    an intercommunicator to each of the others, and collectives among all.
+    """Couple components, of which each process names its own.
 
-    They are in the order of the components' first ranks. `None` takes no part.
+    The coupling has the communicator inside the own component, by name an
+    intercommunicator to each of the others, and collectives among all. Components are
+    in the order of their first ranks. A process with name None takes no part.
     """
     chain = _chain(comm)
     group = split(chain, name, reorder=False)
@@ -169,28 +179,26 @@ def couple(comm: MPI.Intracomm | Chain, name: Any) -> Coupling:
         return Coupling(chain._private, MPI.COMM_NULL, {}, {})
     rows = leaders.allgather((name, chain.address, group.size)) if leaders else None
     rows = group.bcast(rows)
-    mine = group.comm
-    assert isinstance(mine, Intracomm) and group.id is not None
-    # All connect in the order of their numbers, so none wait for each other in a ring.
-    # Every pair has a tag of its own: leaders that call MPICH 5.0.2 with the same one
-    # at the same time take each other's messages and crash.
+    inside = group.comm
+    assert isinstance(inside, Intracomm) and group.id is not None
+    # All connect in the order of their numbers, so that no ring of components waits.
+    # Every pair has a tag of its own: leaders that call MPICH 5.0.2 with equal tags at
+    # the same time take each other's messages and crash.
     others = {}
-    for number, (other, leader, _) in enumerate(rows):
+    for number, (component, leader, _) in enumerate(rows):
         if number != group.id:
             low, high = sorted((number, group.id))
-            tag = CONNECT + low * len(rows) + high
-            ends = 0, chain._private, leader, tag
-            make = partial(mine.Create_intercomm, *ends)
-            made = bounded(make, chain._private.limit)
-            others[other] = Intercomm(made)
+            tag = FIRST_CONNECT_TAG + low * len(rows) + high
+            connect = partial(inside.Create_intercomm, 0, chain._private, leader, tag)
+            others[component] = Intercomm(bounded(connect, chain._private.limit))
 
     def members() -> tuple[list[list[int]], int]:
         """The addresses of all processes, group by group, and the own group's number;
-        asked for by all together when they first need it."""
+        collective, at the first use."""
         own = group.allgather(chain.address)
-        every = group.bcast(leaders.allgather(own) if leaders else None)
+        addresses = group.bcast(leaders.allgather(own) if leaders else None)
         assert group.id is not None
-        return every, group.id
+        return addresses, group.id
 
-    sizes = {other: n for other, _, n in rows}
-    return Coupling(chain._private, mine, others, sizes, members)
+    sizes = {component: size for component, _, size in rows}
+    return Coupling(chain._private, inside, others, sizes, members)

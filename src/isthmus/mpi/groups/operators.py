@@ -1,4 +1,4 @@
-"""Operators for Python objects: functions of two values, or MPI's own."""
+"""Operators on Python objects: functions of two values, or MPI's own operators."""
 
 from __future__ import annotations
 
@@ -11,9 +11,29 @@ from mpi4py import MPI
 from ...groups.scans import Op
 
 
+def function_of(op: Any) -> Op:
+    """The function of an operator, for numbers and for arrays.
+
+    Arrays get numpy's functions, since some of mpi4py's, MPI.MAX for instance, do not
+    work by element.
+    """
+    if not callable(op):
+        raise TypeError(f"{op!r} is no operator")
+    if not isinstance(op, MPI.Op):
+        return op  # type: ignore[no-any-return]
+    array_function = next((ufunc for known, ufunc in _ufuncs() if known == op), None)
+
+    def combine(x: Any, y: Any) -> Any:
+        if array_function is not None and isinstance(x, np.ndarray):
+            return array_function(x, y)
+        return op(x, y)
+
+    return combine
+
+
 @cache
-def _for_arrays() -> list[tuple[MPI.Op, Any]]:
-    """What MPI's operators do to the elements of arrays."""
+def _ufuncs() -> list[tuple[MPI.Op, Any]]:
+    """MPI's operators, each with numpy's function on the elements of arrays."""
     return [
         (MPI.SUM, np.add),
         (MPI.PROD, np.multiply),
@@ -26,19 +46,3 @@ def _for_arrays() -> list[tuple[MPI.Op, Any]]:
         (MPI.BOR, np.bitwise_or),
         (MPI.BXOR, np.bitwise_xor),
     ]
-
-
-def function_of(op: Any) -> Op:
-    """The function of an operator: MPI's work on numbers and on arrays alike."""
-    if not callable(op):
-        raise TypeError(f"{op!r} is no operator")
-    if not isinstance(op, MPI.Op):
-        return op  # type: ignore[no-any-return]
-    found = next((ufunc for known, ufunc in _for_arrays() if known == op), None)
-
-    def combine(x: Any, y: Any) -> Any:
-        if found is not None and isinstance(x, np.ndarray):
-            return found(x, y)
-        return op(x, y)
-
-    return combine

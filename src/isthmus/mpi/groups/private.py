@@ -1,4 +1,4 @@
-"""A private duplicate of a user's communicator, for chains."""
+"""A private duplicate of a user's communicator, for the messages of dialogues."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from ..waiting.bounded import bounded
 from ..waiting.waiting import TimeLimit
 
 
-class Private(MPI.Intracomm):
-    """The duplicate."""
+class PrivateComm(MPI.Intracomm):
+    """The private duplicate of a communicator."""
 
-    #: how long this process waits on it
+    #: the time limit of this process
     limit: TimeLimit
 
-    #: why no more calls are made on it, if so
+    #: the reason if no further dialogue may run on the communicator, else ""
     refused = ""
 
 
 class _Duplicate:
+    """The attachment of a communicator that holds the private duplicate."""
+
     def __init__(self, comm: MPI.Intracomm) -> None:
         limit = limit_of(comm)
-        self.comm = Private(bounded(comm.Dup, limit))
+        self.comm = PrivateComm(bounded(comm.Dup, limit))
         self.comm.limit = limit
 
     def leave(self) -> None:
         pass
 
     def free(self) -> None:
-        if self.comm.refused:  # messages may still come
+        if self.comm.refused:  # messages of an interrupted dialogue may still come
             orphans.append(self.comm)
         else:
             self.comm.Free()
 
 
-def private_of(comm: Any) -> Private:
-    """The duplicate; made together by all processes when it is first asked for."""
+def private_of(comm: Any) -> PrivateComm:
+    """The private duplicate of a communicator; the first call is collective."""
     if comm == MPI.COMM_NULL:
         raise ValueError("a communicator is needed, not MPI.COMM_NULL")
     if not isinstance(comm, MPI.Intracomm):

@@ -1,1 +1,1 @@
-"""Python objects of any kind, as bytes that collectives carry."""
+"""Collectives of Python objects, which are encoded as bytes."""

@@ -1,4 +1,8 @@
-"""Python objects of any kind as buffers: large arrays in them are not pickled."""
+"""Python objects as buffers: large arrays inside are not pickled.
+
+Large arrays travel from their own memory, behind a pickle of the rest, since a pickle
+would contain a copy of every array. Decoded arrays lie in the memory of the message.
+"""
 
 from __future__ import annotations
 
@@ -10,37 +14,40 @@ from mpi4py import MPI
 
 from ..buffers.user_buffer import Parts
 
-#: buffers begin at multiples of this, as numpy likes them
-ALIGNMENT = 64
-_PADDING = bytes(ALIGNMENT)
-
-
-def _padded(n: int) -> int:
-    return -(-n // ALIGNMENT) * ALIGNMENT
+#: every part begins at a multiple of so many bytes, so that arrays are aligned
+PART_ALIGNMENT = 64
+_PADDING = bytes(PART_ALIGNMENT)
 
 
 def encode(obj: Any) -> Parts:
-    """An object as buffers: how long each part is, the pickle, the large arrays."""
-    pickled, large = MPI.pickle.dumps_oob(obj)
-    parts: list[Any] = [pickled, *large]
-    lengths = [MPI.memory(x).nbytes for x in parts]
+    """An object as buffers: the lengths of all parts, the pickle, the large arrays."""
+    pickled, arrays = MPI.pickle.dumps_oob(obj)
+    parts: list[Any] = [pickled, *arrays]
+    lengths = [MPI.memory(part).nbytes for part in parts]
     head = np.array([len(parts), *lengths], np.int64)
-    owners: list[Any] = []
+    buffers: list[Any] = []
     for part in [head, *parts]:
-        n = MPI.memory(part).nbytes
-        owners += [part, _PADDING[: _padded(n) - n]]
-    return Parts(tuple(x for x in owners if MPI.memory(x).nbytes))
+        nbytes = MPI.memory(part).nbytes
+        buffers += [part, _PADDING[: _padded(nbytes) - nbytes]]
+    return Parts(tuple(buffer for buffer in buffers if MPI.memory(buffer).nbytes))
 
 
 def decode(data: np.ndarray) -> Any:
-    """The object that was encoded; its large arrays stay where they arrived."""
+    """The object of received bytes; large arrays are views of the bytes."""
     n = int(data[:8].view(np.int64)[0])
     lengths = data[8 : 8 * (n + 1)].view(np.int64).tolist()
     starts = accumulate(map(_padded, lengths), initial=_padded(8 * (n + 1)))
-    parts = [data[at : at + k] for at, k in zip(starts, lengths, strict=False)]
-    return MPI.pickle.loads_oob(parts[0], parts[1:])
+    pickled, *arrays = (
+        data[start : start + length]
+        for start, length in zip(starts, lengths, strict=False)
+    )
+    return MPI.pickle.loads_oob(pickled, arrays)
 
 
 def room_for(lengths: np.ndarray) -> list[np.ndarray]:
-    """An array of bytes for each object of some length."""
-    return [np.empty(n, np.uint8) for n in lengths.tolist()]
+    """An array of bytes for each object, from the lengths of the encoded objects."""
+    return [np.empty(length, np.uint8) for length in lengths.tolist()]
+
+
+def _padded(nbytes: int) -> int:
+    return -(-nbytes // PART_ALIGNMENT) * PART_ALIGNMENT

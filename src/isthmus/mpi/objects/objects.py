@@ -1,4 +1,8 @@
-"""Collectives of Python objects: first how long they are, then their bytes."""
+"""Collectives of Python objects: a collective of the lengths, then one of the bytes.
+
+The lengths travel first, since no receiver knows the length of an encoded object, and a
+message longer than the receive buffer is an error.
+"""
 
 from __future__ import annotations
 
@@ -25,178 +29,207 @@ if TYPE_CHECKING:
     from ..context.context import Context
 
 Value = TypeVar("Value")
-#: mpi4py has no call for bytes that lie in several places
+#: a placeholder, since mpi4py has no call for data in several places
 _NO_NATIVE = NativeCall("", is_raw=True)
 
 
 def agree(
     context: Context, label: str, algorithm: str, read: Callable[[], Value]
 ) -> Value:
-    """What a rank reads of its arguments. In the checked mode all ranks compare what
-    they call, and what is wrong with the arguments of one, all raise."""
+    """The arguments of this rank, as `read` returns them.
+
+    In the checked mode all ranks compare their methods and algorithms, and an error in
+    the arguments of a rank is raised on all ranks.
+    """
     try:
-        value = read()
+        arguments = read()
     except BaseException as error:
         if context.checked and not context.refused:
             checked.share(context, label, error)
         raise
     if context.checked:
         checked.agree_on_method(context, label, algorithm)
-    return value
+    return arguments
 
 
-def _arrays(context: Context, op: str, algorithm: str, *args: Any) -> None:
-    """Make a call of arrays."""
-    complete(context, Call(context, op, INTERNAL, algorithm, args))
+def _call_with_arrays(
+    context: Context, operation: str, algorithm: str, *args: Any
+) -> None:
+    """Complete a call of the lengths."""
+    complete(context, Call(context, operation, INTERNAL, algorithm, args))
 
 
-def _parts(context: Context, op: str, task: Task) -> None:
-    """Make a call of data that lie in several places."""
-    complete(context, Call.of_task(context, op, task))
+def _call_with_task(context: Context, operation: str, task: Task) -> None:
+    """Complete a call of the bytes, which lie in several places."""
+    complete(context, Call.of_task(context, operation, task))
 
 
-# -- from all
+# -- from all ranks
 
 
-def _gathered(context: Context, name: str, send: Data, recv: Data) -> Task:
-    if isinstance(context, InterContext):
-        return between.allgatherv_task(context, name, INTERNAL, send, recv)
-    if isinstance(context, IntraContext):
-        return inside.allgather_task(context, name, INTERNAL, send, recv, None)
-    assert isinstance(context, SeveralContext)
-    return several.allgatherv_task(context, name, send, recv)
-
-
-def _check_algorithm(context: Context, name: str) -> None:
-    """Refuse an unknown algorithm before anything is sent."""
-    if isinstance(context, IntraContext):
-        inside.check_algorithm(context, "allgatherv", name)
-    elif isinstance(context, SeveralContext):
-        several.check_algorithm(name)
-    else:
-        between.check_algorithm(name)
-
-
-def allgather(context: Context, obj: Any, name: str) -> list[Any]:
-    """The objects of one group, or of the other groups."""
+def allgather(context: Context, obj: Any, algorithm: str) -> list[Any]:
+    """The objects of the group, or of the remote groups."""
 
     def read() -> Parts:
-        _check_algorithm(context, name)
+        _check_algorithm(context, algorithm)
         return encode(obj)
 
-    send = agree(context, "allgather", name, read)
+    send = agree(context, "allgather", algorithm, read)
     with context.uninterrupted("allgather"):
         lengths = np.empty(len(context.senders), np.int64)
-        _arrays(context, "Allgather", name, np.array([send.nbytes]), lengths)
-        arrived = room_for(lengths)
-        task = _gathered(context, name, send, Parts(tuple(arrived)))
-        _parts(context, "Allgatherv", task)
-    return [decode(x) for x in arrived]
+        own_length = np.array([send.nbytes])
+        _call_with_arrays(context, "Allgather", algorithm, own_length, lengths)
+        received = room_for(lengths)
+        recv = Parts(tuple(received))
+        task = _allgatherv_task(context, algorithm, send, recv)
+        _call_with_task(context, "Allgatherv", task)
+    return [decode(data) for data in received]
 
 
-# -- between a root and the other group
+def _check_algorithm(context: Context, algorithm: str) -> None:
+    """Refuse an unknown algorithm before any message."""
+    if isinstance(context, IntraContext):
+        inside.check_algorithm(context, "allgatherv", algorithm)
+    elif isinstance(context, SeveralContext):
+        several.check_algorithm(algorithm)
+    else:
+        between.check_algorithm(algorithm)
 
 
-def bcast(c: InterContext, obj: Any, root: int) -> Any:
-    """The root's object, in the other group."""
+def _allgatherv_task(context: Context, algorithm: str, send: Data, recv: Data) -> Task:
+    if isinstance(context, InterContext):
+        return between.allgatherv_task(context, algorithm, INTERNAL, send, recv)
+    if isinstance(context, IntraContext):
+        return inside.allgather_task(context, algorithm, INTERNAL, send, recv, None)
+    assert isinstance(context, SeveralContext)
+    return several.allgatherv_task(context, algorithm, send, recv)
+
+
+# -- between a root and the remote group
+
+
+def bcast(context: InterContext, obj: Any, root: int) -> Any:
+    """The object of the root, in the remote group."""
 
     def read() -> tuple[RootedGroup | None, Parts]:
-        at = between_rooted.rooted_group(c, root)
-        return at, encode(obj) if at and at.is_root else Parts(())
+        group = between_rooted.rooted_group(context, root)
+        return group, encode(obj) if group and group.is_root else Parts(())
 
-    at, data = agree(c, "bcast", "auto", read)
-    with c.uninterrupted("bcast"):
-        if at is None:
+    group, data = agree(context, "bcast", "auto", read)
+    with context.uninterrupted("bcast"):
+        if group is None:
             return None
         length = np.array([data.nbytes])
-        _arrays(c, "Bcast", "auto", length, root)
-        arrived = room_for(length)
-        if not at.is_root:
-            data = Parts(tuple(arrived))
-        how = "auto", INTERNAL, at, data, _NO_NATIVE
-        _parts(c, "Bcast", between_rooted.bcast_task(c, *how))
-    return decode(arrived[0]) if not at.is_root else None
+        _call_with_arrays(context, "Bcast", "auto", length, root)
+        received = room_for(length)
+        if not group.is_root:
+            data = Parts(tuple(received))
+        task = between_rooted.bcast_task(
+            context, "auto", INTERNAL, group, data, _NO_NATIVE
+        )
+        _call_with_task(context, "Bcast", task)
+    return None if group.is_root else decode(received[0])
 
 
-def _blocks(c: InterContext, op: str, at: RootedGroup, data: Sequence[Parts]) -> None:
-    """Make a Gatherv or Scatterv of objects: at the root of all, elsewhere of one."""
-    sizes = tuple(size for x in data for size in _object_sizes(x, op, at))
-    how = "auto", INTERNAL, f"inter_{op.lower()}", at, tuple(data), sizes, _NO_NATIVE
-    _parts(c, op, between_rooted.blocks_task(c, *how))
-
-
-def _object_sizes(x: Parts, op: str, at: RootedGroup) -> tuple[int, ...]:
-    """The sizes of the objects of which some buffers are: of one that is sent, it is
-    all of them, of those that arrived, each."""
-    is_sent = ("Scatter" in op) == (at.is_root)
-    return (x.nbytes,) if is_sent else x.sizes
-
-
-def gather(c: InterContext, obj: Any, root: int) -> list[Any] | None:
-    """The objects of the other group, at the root."""
+def gather(context: InterContext, obj: Any, root: int) -> list[Any] | None:
+    """The objects of the remote group, at the root."""
 
     def read() -> tuple[RootedGroup | None, Parts]:
-        at = between_rooted.rooted_group(c, root)
-        return at, encode(obj) if at and not at.is_root else Parts(())
+        group = between_rooted.rooted_group(context, root)
+        return group, encode(obj) if group and not group.is_root else Parts(())
 
-    at, data = agree(c, "gather", "auto", read)
-    with c.uninterrupted("gather"):
-        if at is None:
+    group, data = agree(context, "gather", "auto", read)
+    with context.uninterrupted("gather"):
+        if group is None:
             return None
-        if not at.is_root:
-            _arrays(c, "Gather", "auto", np.array([data.nbytes]), None, root)
-            _blocks(c, "Gatherv", at, [data])
+        if not group.is_root:
+            length = np.array([data.nbytes])
+            _call_with_arrays(context, "Gather", "auto", length, None, root)
+            _call_with_blocks(context, "Gatherv", group, [data])
             return None
-        lengths = np.empty(at.q, np.int64)
-        _arrays(c, "Gather", "auto", None, lengths, root)
-        arrived = room_for(lengths)
-        _blocks(c, "Gatherv", at, [Parts(tuple(arrived))])
-    return [decode(x) for x in arrived]
+        lengths = np.empty(group.q, np.int64)
+        _call_with_arrays(context, "Gather", "auto", None, lengths, root)
+        received = room_for(lengths)
+        _call_with_blocks(context, "Gatherv", group, [Parts(tuple(received))])
+    return [decode(data) for data in received]
 
 
-def scatter(c: InterContext, objs: Sequence[Any] | None, root: int) -> Any:
-    """One of the root's objects for each of the other group."""
+def scatter(context: InterContext, objs: Sequence[Any] | None, root: int) -> Any:
+    """An object of the root for each rank of the remote group."""
 
     def read() -> tuple[RootedGroup | None, list[Parts]]:
-        at = between_rooted.rooted_group(c, root)
-        return at, _each(objs, at.q) if at and at.is_root else []
+        group = between_rooted.rooted_group(context, root)
+        return group, _encode_all(objs, group.q) if group and group.is_root else []
 
-    at, data = agree(c, "scatter", "auto", read)
-    with c.uninterrupted("scatter"):
-        if at is None:
+    group, data = agree(context, "scatter", "auto", read)
+    with context.uninterrupted("scatter"):
+        if group is None:
             return None
-        if at.is_root:
-            lengths = np.array([x.nbytes for x in data])
-            _arrays(c, "Scatter", "auto", lengths, None, root)
-            _blocks(c, "Scatterv", at, data)
+        if group.is_root:
+            lengths = np.array([parts.nbytes for parts in data])
+            _call_with_arrays(context, "Scatter", "auto", lengths, None, root)
+            _call_with_blocks(context, "Scatterv", group, data)
             return None
         length = np.empty(1, np.int64)
-        _arrays(c, "Scatter", "auto", None, length, root)
-        (arrived,) = room_for(length)
-        _blocks(c, "Scatterv", at, [Parts((arrived,))])
-    return decode(arrived)
+        _call_with_arrays(context, "Scatter", "auto", None, length, root)
+        (received,) = room_for(length)
+        _call_with_blocks(context, "Scatterv", group, [Parts((received,))])
+    return decode(received)
 
 
-# -- one to each of the other group
+def _call_with_blocks(
+    context: InterContext, operation: str, group: RootedGroup, data: Sequence[Parts]
+) -> None:
+    """Complete a Gatherv or Scatterv of the bytes of all objects at the root, and of
+    one object elsewhere.
+
+    An element of `data` is one object if sent, and all objects if received.
+    """
+    is_sent = group.is_root == ("Scatter" in operation)
+    if is_sent:
+        sizes = tuple(parts.nbytes for parts in data)
+    else:
+        sizes = tuple(size for parts in data for size in parts.sizes)
+    task = between_rooted.blocks_task(
+        context,
+        "auto",
+        INTERNAL,
+        f"inter_{operation.lower()}",
+        group,
+        tuple(data),
+        sizes,
+        _NO_NATIVE,
+    )
+    _call_with_task(context, operation, task)
 
 
-def alltoall(c: InterContext, objs: Sequence[Any] | None) -> list[Any]:
-    """One object for each of the other group, and one from each."""
-    objs = [None] * c.there if objs is None else objs  # as mpi4py takes it
-    data = agree(c, "alltoall", "auto", lambda: _each(objs, c.there))
-    sizes = tuple(x.nbytes for x in data)
-    lengths = np.empty(c.there, np.int64)
-    with c.uninterrupted("alltoall"):
-        _arrays(c, "Alltoall", "auto", np.array(sizes), lengths)
-        arrived = room_for(lengths)
-        ends = tuple(data), (Parts(tuple(arrived)),), sizes, tuple(lengths.tolist())
-        _parts(c, "Alltoallv", between.alltoallv_task(c, "auto", INTERNAL, *ends))
-    return [decode(x) for x in arrived]
+# -- an object to each rank of the remote group
 
 
-def _each(objs: Sequence[Any] | None, n: int) -> list[Parts]:
-    """As many encoded objects as there are receivers."""
-    if objs is None or len(objects := list(objs)) != n:
-        given = "none" if objs is None else str(len(objects))
-        raise ValueError(f"expecting {n} objects, one for each receiver, got {given}")
-    return [encode(x) for x in objects]
+def alltoall(context: InterContext, objs: Sequence[Any] | None) -> list[Any]:
+    """An object from each rank of the remote group, which gets an object as well."""
+    n = context.there
+    objs = [None] * n if objs is None else objs  # as in mpi4py
+    data = agree(context, "alltoall", "auto", lambda: _encode_all(objs, n))
+    sent = tuple(parts.nbytes for parts in data)
+    lengths = np.empty(n, np.int64)
+    with context.uninterrupted("alltoall"):
+        _call_with_arrays(context, "Alltoall", "auto", np.array(sent), lengths)
+        received = room_for(lengths)
+        recv = (Parts(tuple(received)),)
+        expected = tuple(lengths.tolist())
+        task = between.alltoallv_task(
+            context, "auto", INTERNAL, tuple(data), recv, sent, expected
+        )
+        _call_with_task(context, "Alltoallv", task)
+    return [decode(data) for data in received]
+
+
+def _encode_all(objs: Sequence[Any] | None, receivers: int) -> list[Parts]:
+    """The encoded objects, as many as there are receivers."""
+    if objs is None or len(objects := list(objs)) != receivers:
+        count = "none" if objs is None else str(len(objects))
+        raise ValueError(
+            f"expecting {receivers} objects, one for each receiver, got {count}"
+        )
+    return [encode(obj) for obj in objects]
