@@ -30,7 +30,7 @@ class Defect:
     """A defect, and how a fault of the fuzz shows it."""
 
     number: str
-    what: str
+    summary: str
     plan: Plan
     shows: str
     #: what some rank did in the episode
@@ -165,11 +165,11 @@ def main() -> int:
         row, mode = rows.get(defect.number), f"{defect.plan.modes[0]}"
         mode += f", {defect.plan.level}, {defect.plan.ranks} ranks"
         if row is None:
-            print(f"| {defect.number} | {defect.what} | {mode} | not found | | |")
+            print(f"| {defect.number} | {defect.summary} | {mode} | not found | | |")
             continue
         text = re.sub(r"\s+", " ", row.fault.text)[:160].replace("|", "/")
         print(
-            f"| {defect.number} | {defect.what} | {mode} | {row.seconds:.0f} s | "
+            f"| {defect.number} | {defect.summary} | {mode} | {row.seconds:.0f} s | "
             f"{row.fault.seed} | {text} |"
         )
     return int(len(rows) < len(chosen))

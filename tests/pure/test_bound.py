@@ -13,7 +13,7 @@ pytest.importorskip("scipy")
 import isthmus
 from isthmus.bound import distances
 from isthmus.bound.demands import Problem, has_bound, problem
-from isthmus.bound.steps import Fewest, hearing, startups, whole
+from isthmus.bound.steps import LeastSteps, hearing, startups, whole
 from isthmus.bound.transfer import transfer
 from isthmus.cli import main
 from isthmus.cli.examples import EXAMPLES
@@ -24,7 +24,9 @@ GIANT = {"a": [4, 0, 0], "b": [1, 1, 1]}
 COUNTS = st.lists(st.integers(0, 3), min_size=1, max_size=3)
 
 
-def carried_out(asked: Problem, solution: Fewest, ports: int, any_length: bool) -> None:
+def carried_out(
+    asked: Problem, solution: LeastSteps, ports: int, any_length: bool
+) -> None:
     """Run a schedule: senders must have the data, ports hold, all targets are
     served."""
     has = [{d} for d in (x.source for x in solution.demands)]

@@ -11,7 +11,7 @@ from ..collectives.records import schedule
 from ..cost.machine import AlphaBeta, Machine
 from ..schedules.registry import Algorithm, algorithms, find
 from .demands import Problem, problem
-from .steps import Fewest, startups, whole
+from .steps import LeastSteps, startups, whole
 from .transfer import transfer
 
 #: the factor from sizes to long data; divisible by all numbers up to 10, so that blocks
@@ -43,9 +43,9 @@ class Bounds:
     The transfer time is None if the linear program took too long.
     """
 
-    startups: Fewest
+    startups: LeastSteps
     transfer: float | None
-    whole: Fewest
+    whole: LeastSteps
 
 
 def _larger(sizes: dict[str, Any], times: int) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class ElementMove:
 
 
 @dataclass(frozen=True)
-class Fewest:
+class LeastSteps:
     """The least number of steps, and a schedule of so many steps if the search had one.
 
     If not `exact`, the search ran out of time, and more steps may be necessary.
@@ -69,7 +69,7 @@ def single(problem: Problem) -> Problem:
 
 def startups(
     problem: Problem, ports: int, seconds: float, known: float = inf
-) -> Fewest:
+) -> LeastSteps:
     """The fewest start-ups of messages of any length; `known` are enough."""
     least = hearing(problem, ports) if problem.demands else 0
     return _fewest(problem, least, True, ports, seconds, known)
@@ -81,7 +81,7 @@ def whole(
     ports: int,
     seconds: float,
     known: float = inf,
-) -> Fewest:
+) -> LeastSteps:
     """The fewest steps of an element each: at least `least`, and `known` are enough."""
     steps = max(ceil(least - 1e-6), hearing(problem, ports) if problem.demands else 0)
     return _fewest(single(problem), steps, False, ports, seconds, known)
@@ -94,19 +94,19 @@ def _fewest(
     ports: int,
     seconds: float,
     known: float,
-) -> Fewest:
+) -> LeastSteps:
     end = monotonic() + seconds
     while True:
         if steps >= known or not problem.demands:
-            return Fewest(steps, True, problem.demands)
+            return LeastSteps(steps, True, problem.demands)
         left = end - monotonic()
         if left <= 0:
-            return Fewest(steps, False, problem.demands)
+            return LeastSteps(steps, False, problem.demands)
         enough, moves = _try(problem, steps, any_length, ports, left)
         if enough is None:
-            return Fewest(steps, False, problem.demands)
+            return LeastSteps(steps, False, problem.demands)
         if enough:
-            return Fewest(steps, True, problem.demands, moves)
+            return LeastSteps(steps, True, problem.demands, moves)
         steps += 1
 
 
@@ -210,7 +210,7 @@ def _in_order(
                 program.require([(x, 1.0), *earlier], -inf, 0)
 
 
-def shown(solution: Fewest, names: Callable[[int], str]) -> list[str]:
+def schedule_lines(solution: LeastSteps, names: Callable[[int], str]) -> list[str]:
     """The schedule as text, a line for each step."""
     lines = []
     for step in range(solution.steps):

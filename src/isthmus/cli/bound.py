@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ..bound.demands import problem
 from ..bound.distances import AlgorithmDistance, Bounds, bounds, rows
-from ..bound.steps import Fewest, shown
+from ..bound.steps import LeastSteps, schedule_lines
 from ..collectives.records import COLLECTIVES
 from ..schedules.names import described
 from . import simulate as sim
@@ -63,7 +63,7 @@ def _table(case_bounds: Bounds, distances: list[AlgorithmDistance]) -> Table:
     return table
 
 
-def _fewest_words(fewest: Fewest) -> str:
+def _fewest_words(fewest: LeastSteps) -> str:
     return str(fewest.steps) if fewest.exact else f"at least {fewest.steps}"
 
 
@@ -96,7 +96,11 @@ def _schedules(case_bounds: Bounds, names: list[str], backwards: bool) -> list[s
             reason = "an algorithm takes as few" if steps.exact else "not found"
             lines += ["", f"A schedule {property_words}: {reason}."]
             continue
-        lines += ["", f"A schedule {property_words}:", *shown(steps, names.__getitem__)]
+        lines += [
+            "",
+            f"A schedule {property_words}:",
+            *schedule_lines(steps, names.__getitem__),
+        ]
     if backwards:
         lines += ["", "This is the broadcast; backwards, with sums, the reduction."]
     return lines
