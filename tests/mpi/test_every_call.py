@@ -3,9 +3,9 @@
 A test takes one record and makes calls of all its algorithms. What else a call has is
 drawn: the communicator and the nodes of its ranks, sizes, root, type and operator, and
 on each rank alone how it says its buffers and in which order it waits. Calls of several
-algorithms are under way at once, each time with other data in other memory, and some
-come after one that is refused. All bytes of all buffers are compared with what numpy
-says, and that with what mpi4py's own call gives.
+algorithms, and of another collective, are under way at once, each time with other data
+in other memory, and some come after one that is refused. All bytes of all buffers are
+compared with what numpy says, and that with what mpi4py's own call gives.
 
 All of it follows from one number, which a failure names: `ISTHMUS_TEST_SEED` repeats
 its cases, or draws others.
@@ -14,9 +14,10 @@ its cases, or draws others.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -39,6 +40,8 @@ from record_sizes import OPTIONS, is_declined
 from sampling import LONG
 from support import TURN, without_persistent_collectives
 
+T = TypeVar("T")
+
 pytestmark = pytest.mark.mpi(5, *[8] * LONG)
 
 SEED = int(os.environ.get("ISTHMUS_TEST_SEED", TURN))
@@ -53,6 +56,8 @@ CASES = 12 if LONG else 1
 HALF_BYTES, CUT_BYTES, LONGEST_BYTES = 1 << 13, 1000, 3000
 #: bytes of pieces
 PIECE_BYTES = 300, 5000
+#: of algorithms that end with an allgather inside a group
+STAGES = ["bruck", "ring", "circulant", "blocked_ring", "recursive_doubling", "library"]
 #: seconds that a rank waits at most, where there is a limit
 LIMIT_SECONDS = 50.0
 
@@ -172,57 +177,66 @@ class Cases:
         self.rng = np.random.default_rng(seed)
         self.alone = np.random.default_rng((*seed, comm.rank))
         self.record, self.on = record, on
-        self.registered = [entry.name for entry in registry.algorithms(record.name)]
         self.options = Options(refused=0.1, composition=operator)
 
     def of_all_algorithms(self) -> list[Series]:
         """Cases of every algorithm of every operation, in any order."""
-        names = ["auto", "auto", *self.registered]
-        names += ["native"] * (self.record.groups != SEVERAL)
-        names += ["library"] * (self.record.name in ("bcast", "inter_barrier"))
-        each = [(op, name) for op in self.record.operations for name in names]
+        record = self.record
+        names = ["auto", "auto", *registered(record)]
+        names += ["native"] * (record.groups != SEVERAL)
+        names += ["library"] * (record.name in ("bcast", "inter_barrier"))
+        each = [(op, name) for op in record.operations for name in names]
         order = self.rng.permutation(len(each) * CASES) % len(each)
-        return [self.draw(*each[k]) for k in order]
+        return [self.draw(record, *each[k]) for k in order]
 
-    def draw(self, op: str, name: str) -> Series:
+    def guest(self) -> Series:
+        """A case of any collective on the communicators."""
+        same = [r for r in COLLECTIVES.values() if r.groups == self.record.groups]
+        record = self.choice([r for r in same if r.is_on_mpi])
+        op = self.choice(record.operations)
+        return self.draw(record, op, self.choice(["auto", *registered(record)]))
+
+    def choice(self, options: Sequence[T]) -> T:
+        return options[int(self.rng.random() * len(options))]
+
+    def draw(self, record: Collective, op: str, name: str) -> Series:
         """A case of an algorithm, or of "auto" where the algorithm is not made for the
         groups of a communicator: parts of one, side by side, draw as many numbers."""
-        place = self.on[int(self.rng.integers(len(self.on)))]
+        place = self.choice(self.on)
         options = replace(self.options, operations=(op,))
         if place.comm._context().checked:  # which tells all ranks of a refused call
             options = replace(options, refused=0.0)
         case = Series(place, self.rng, self.alone, options)
-        if name in self.registered:
-            name = self.named(name, place)
-        case.algorithm, drawn = name, case.drawn
-        is_ours = name.partition("(")[0].partition("+")[0] in self.registered
-        entry = self.entry(name) if is_ours else None
-        if entry and entry.commutative and drawn.combine is compose:
-            drawn = replace(drawn, operator=MPI.SUM, combine=np.add)
-        if drawn.size == "large" and entry:  # it may go in pieces of some bytes
-            drawn = replace(drawn, size="any")
+        drawn = case.drawn
+        if name in registered(record):
+            name = self.named(record, name)
+            if is_declined(record, name, ranks_of(place)):
+                name = "auto"
+        if name not in ("auto", "native", "library"):
+            entry, _ = registry.resolve(record.name, name)
+            if entry.commutative and drawn.combine is compose:
+                drawn = replace(drawn, operator=MPI.SUM, combine=np.add)
+            if drawn.size == "large":  # it may go in short pieces
+                drawn = replace(drawn, size="any")
         if name == "native":  # see `algorithms` of the fuzz
             drawn = replace(drawn, brief=False)
-        case.drawn = drawn
+        case.algorithm, case.drawn = name, drawn
         return case
 
-    def entry(self, name: str) -> registry.Algorithm:
-        return registry.resolve(self.record.name, name)[0]
-
-    def named(self, name: str, place: Place) -> str:
+    def named(self, record: Collective, name: str) -> str:
         """An algorithm, perhaps with an option, perhaps with a stage."""
-        entry, at = self.entry(name), self.rng.random(3)
+        entry, at = registry.resolve(record.name, name)[0], self.rng.random()
         options = sorted({*OPTIONS} & entry.options.keys())
-        if options and at[0] < 0.5:
-            option = options[int(at[1] * len(options))]
-            values = PIECE_BYTES if option == "size" else OPTIONS[option]
-            name += f"({option}={values[int(at[2] * len(values))]})"
-        if entry.staged and at[0] > 0.3:
-            stages = [x.name for x in registry.algorithms("allgatherv")]
-            stages.remove("node_aware")
-            stage = stages[int(at[1] * len(stages))]
-            name += f"+{stage}"
-        return "auto" if is_declined(self.record, name, ranks_of(place)) else name
+        option = self.choice(options or [""])
+        values = PIECE_BYTES if option == "size" else OPTIONS.get(option, (0,))
+        value, stage = self.choice(values), self.choice(STAGES)
+        name += f"({option}={value})" if option and at < 0.5 else ""
+        return name + f"+{stage}" * (entry.staged and at > 0.3)
+
+
+def registered(record: Collective) -> list[str]:
+    """The algorithms of a collective."""
+    return [entry.name for entry in registry.algorithms(record.name)]
 
 
 def ranks_of(place: Place) -> tuple[int, ...]:
@@ -271,9 +285,10 @@ def run_all(cases: Cases, drawn: list[Series]) -> None:
     print(f"ISTHMUS_TEST_SEED={SEED}")
     try:
         for k in range(0, len(drawn), TOGETHER):
-            for case in drawn[k : k + TOGETHER]:
+            together = [*drawn[k : k + TOGETHER], cases.guest()]
+            for case in together:
                 call_of_mpi4py(case)
-            run(drawn[k : k + TOGETHER], cases.rng, cases.alone)
+            run(together, cases.rng, cases.alone)
     except FaultError as fault:
         raise AssertionError(f"ISTHMUS_TEST_SEED={SEED}: {fault}") from fault
 

@@ -1,4 +1,4 @@
-"""Calls in memory that the ranks of a node share, on nodes of all sizes."""
+"""Memory that the ranks of a node share: who comes late, who fails, who has none."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from isthmus.mpi.buffers import node_memory
 from isthmus.mpi.buffers.node_memory import NodeMemory, RootedTurns, fence_lock
 from isthmus.mpi.plan.cache import Plans
 from isthmus.mpi.waiting.waiting import TimeLimit, until
-from sampling import LONG, some
-from support import TURN, agree
+from sampling import LONG
+from support import agree
 
 pytestmark = pytest.mark.mpi(5)
 #: for what also depends on how many there are; with groups of one size
@@ -62,21 +62,6 @@ class All(Sum):
         self.groups.ours.Allreduce(self.send, self.recv, self.op, **more)
 
 
-class Block(Sum):
-    """Reduce_scatter_block, of vectors that are about as long."""
-
-    def __init__(self, groups, total, seed=0, dtype="f8", op=MPI.SUM):
-        self.groups, self.op = groups, op
-        me, n = groups.local.rank, groups.local.size
-        total = -(-total // (n * len(groups.there))) * n * len(groups.there)
-        self.send, each = self.of(groups.world.rank, total, dtype), total // n
-        self.recv = np.empty(each, dtype)
-        self.wanted = self.summed(total, dtype)[me * each : (me + 1) * each]
-
-    def make(self, **more):
-        self.groups.ours.Reduce_scatter_block(self.send, self.recv, self.op, **more)
-
-
 class Vector(Sum):
     """Reduce_scatter of vectors of this many elements, cut in a way of each group, in
     equal parts (seed 0), or all for one rank (below)."""
@@ -99,222 +84,6 @@ class Vector(Sum):
     def make(self, **more):
         counts = list(self.counts)
         self.groups.ours.Reduce_scatter(self.send, self.recv, counts, self.op, **more)
-
-
-class Gathered(Sum):
-    """Allgatherv of up to so many elements each."""
-
-    def __init__(self, groups, total, seed=1, dtype="f8"):
-        self.groups = groups
-        n, me = groups.world.size, groups.world.rank
-        sizes = np.random.default_rng([abs(seed), total]).integers(0, total + 1, n)
-        if seed <= 0:  # all the same, or all by one of each group
-            at = [0, groups.p] if seed else range(n)
-            sizes = np.where(np.isin(range(n), at), total, 0)
-        self.send = self.of(me, sizes[me], dtype)
-        parts = [self.of(i, sizes[i], dtype) for i in groups.there]
-        self.counts = [len(x) for x in parts]
-        self.wanted = np.concatenate(parts)
-        self.recv = np.empty_like(self.wanted)
-
-    def make(self, **more):
-        self.groups.ours.Allgatherv(self.send, [self.recv, list(self.counts)], **more)
-
-
-class Same(Gathered):
-    """Allgather of so many elements each."""
-
-    def __init__(self, groups, total, seed=0, dtype="f8"):
-        super().__init__(groups, total, 0, dtype)
-
-    def make(self, **more):
-        self.groups.ours.Allgather(self.send, self.recv, **more)
-
-
-class Swapped(Sum):
-    """Alltoallv of about so many elements each, with gaps between the blocks."""
-
-    def __init__(self, groups, total, seed=1, dtype="f8"):
-        self.groups = groups
-        me, n, there = groups.world.rank, groups.world.size, groups.there
-        sizes = np.random.default_rng([abs(seed), total]).integers(0, total + 1, (n, n))
-        sizes //= n
-        if seed <= 0:
-            sizes[:] = total if seed == 0 else 0
-            sizes[0, -1] = total
-        out = [self.of(n * me + i, sizes[me, i], dtype) for i in there]
-        back = [self.of(n * i + me, sizes[i, me], dtype) for i in there]
-        self.counts = [len(x) for x in out], [len(x) for x in back]
-        self.gap = 3 if seed else 0
-        self.send, self.wanted = (self.spaced(x) for x in (out, back))
-        self.recv = np.empty_like(self.wanted)
-
-    def spaced(self, parts):
-        gap = np.zeros(self.gap, parts[0].dtype)
-        return np.concatenate([x for part in parts for x in (part, gap)])
-
-    def places(self, counts):
-        return [sum(counts[:i]) + i * self.gap for i in range(len(counts))]
-
-    def make(self, **more):
-        sides = zip((self.send, self.recv), self.counts, strict=True)
-        given = [[x, (list(n), self.places(n))] for x, n in sides]
-        self.groups.ours.Alltoallv(*given, **more)
-
-
-class Equal(Swapped):
-    """Alltoall of blocks of so many elements."""
-
-    def __init__(self, groups, total, seed=0, dtype="f8"):
-        super().__init__(groups, total, 0, dtype)
-
-    def make(self, **more):
-        self.groups.ours.Alltoall(self.send, self.recv, **more)
-
-
-class Typed(Swapped):
-    """The same as Alltoallw."""
-
-    def make(self, **more):
-        given = []
-        for x, n in zip((self.send, self.recv), self.counts, strict=True):
-            at = [i * x.itemsize for i in self.places(n)]
-            types = [MPI.Datatype.fromcode(x.dtype.char)] * len(n)
-            given.append([x, (list(n), at), types])
-        self.groups.ours.Alltoallw(*given, **more)
-
-
-KINDS = [Vector, Block, All, Gathered, Same, Equal, Swapped, Typed]
-
-
-@pytest.fixture(params=some([0, 1, 2, 3], 2, TURN))
-def per_node(request, monkeypatch):
-    """So many ranks share memory."""
-    monkeypatch.setenv("ISTHMUS_PER_NODE", str(request.param))
-    return request.param
-
-
-@pytest.fixture
-def small(monkeypatch):
-    """Halves in which long data take many chunks."""
-    monkeypatch.setattr(isthmus.Intercomm._context_class, "halves", (1 << 13,) * 3)
-
-
-def fresh(call):
-    """The same call, with arrays that nobody has seen."""
-    call.send, call.recv = call.send.copy(), np.empty_like(call.recv)
-    return call
-
-
-@pytest.mark.mpi(*SIZES)
-def test_any_size_and_then_another(comm, per_node):
-    """By name and by choice, with fresh arrays at every call."""
-    for groups in pairs(comm, MORE, turn=per_node):
-        for turn, total in enumerate([0, 1, 60, 8193, (1 << 17) + 1]):
-            for kind in KINDS[turn % 2 :: 1 if LONG else 2]:
-                call = kind(groups, total, (1, 2, 0, -1)[(turn + per_node) % 4])
-                for name in ("node_aware", "auto"):
-                    for _ in range(3):
-                        fresh(call).call(note=f"{total} {name}", algorithm=name)
-
-
-@pytest.mark.mpi(*SIZES)
-def test_data_that_take_many_chunks(comm, small, per_node):
-    """With parts of any size, elements of 1 to 16 bytes, some of them with chunks that
-    leave nothing for a rank."""
-    for groups in pairs(comm, MORE, turn=per_node):
-        for turn in range(20 if LONG else 5):
-            rng = np.random.default_rng([turn, per_node])
-            total = int(rng.integers(0, 6000))
-            dtype = rng.choice(["u1", "f4", "f8", "c16"])
-            seed = int(rng.integers(-2, 4))
-            for kind in (KINDS[turn % 3], KINDS[3 + turn % 5]):
-                call = kind(groups, total, seed, dtype)
-                call.call(3, f"turn {turn}", algorithm="node_aware")
-
-
-@pytest.mark.mpi(*SIZES)
-def test_all_forms_at_once(comm, small, per_node):
-    """Nonblocking calls under way while others of all forms are made, more than there
-    is room for at a time, waited for in any order."""
-    for groups in pairs(comm, MORE, turn=per_node):
-        ours = groups.ours
-        calls = [All(groups, n) for n in (5, 700, 3, 2000, 90)]
-        again = All(groups, 800)
-        last = ours.Allreduce_init(again.send, again.recv, algorithm="node_aware")
-        for turn in range(3):
-            requests = []
-            for call in calls:
-                call.recv[:] = 0
-                ends = call.send, call.recv
-                requests.append(ours.Iallreduce(*ends, algorithm="node_aware"))
-                if turn == 1:
-                    Same(groups, 40).call(note="between", algorithm="node_aware")
-            again.recv[:] = 0
-            last.Start()
-            order = np.random.default_rng([turn, comm.rank]).permutation(len(calls))
-            for k in order:
-                requests[k].Wait()
-                agree_ = same(calls[k].recv, calls[k].wanted)
-                assert agree_, f"turn {turn}: call {k}"
-            last.Wait()
-            agree(comm, same(again.recv, again.wanted), f"turn {turn}: persistent")
-        last.Free()
-
-
-@pytest.mark.mpi(*SIZES)
-def test_calls_with_a_root_among_others(comm, small, per_node):
-    """Ranks of the root's group have no part in them, and go ahead."""
-    for groups in pairs(comm, MORE, turn=per_node):
-        ours, rng = groups.ours, np.random.default_rng(per_node)
-        for turn in range(12):
-            side, k = int(rng.integers(2)), int(rng.integers(1, 4000))
-            sizes = groups.p, comm.size - groups.p
-            root = int(rng.integers(sizes[side]))
-            mine = (comm.rank >= groups.p) == side
-            role = root
-            if mine:
-                role = MPI.ROOT if groups.local.rank == root else MPI.PROC_NULL
-            data = np.full(k, float(turn if role == MPI.ROOT else -1))
-            ours.Bcast(data, role, algorithm="node_aware")
-            ok = mine or bool((data == turn).all())
-            total, one = np.zeros(k), np.full(k, float(comm.rank))
-            request = ours.Ireduce(
-                None if mine else one,
-                total if role == MPI.ROOT else None,
-                root=role,
-                algorithm="node_aware",
-            )
-            All(groups, 30).call(algorithm="node_aware")
-            request.Wait()
-            ok &= role != MPI.ROOT or bool((total == sum(groups.there)).all())
-            agree(comm, ok, f"turn {turn}")
-
-
-@pytest.mark.mpi(*SIZES)
-def test_calls_in_any_order(comm):
-    """Of several forms, in runs of any length."""
-    for groups in pairs(comm, MORE):
-        forms = [
-            Vector(groups, 24, 1),
-            Vector(groups, 24, 1),  # of the same counts, in other arrays
-            Vector(groups, 24, 2),
-            Vector(groups, 24, 2, "i4"),
-            Vector(groups, 24, 2, "i4", MPI.MAX),
-            Vector(groups, 120, 0),
-            Vector(groups, 120, 0, "u1"),
-            Vector(groups, 12000, 1),
-            *(All(groups, n) for n in (24, 120, 12000)),
-            All(groups, 24, op=MPI.MAX),
-            Block(groups, 24),
-            Block(groups, 12000),
-            *(kind(groups, n, 2) for kind in KINDS[3:] for n in (3, 300)),
-        ]
-        rng = np.random.default_rng(7)
-        for turn in range(40 if LONG else 10):
-            pick = forms[rng.integers(len(forms))]
-            name = ["auto", "node_aware", "node_aware"][rng.integers(3)]
-            pick.call(int(rng.integers(1, 5)), f"turn {turn}", algorithm=name)
 
 
 def test_of_one_group_only_others_change(comm):
@@ -362,20 +131,6 @@ def test_operators(comm, op):
         groups.native.Allreduce(send, wanted, op)
         groups.ours.Allreduce(send, recv, op)
         agree(comm, same(recv, wanted))
-
-
-def test_other_forms_and_other_calls_in_between(comm):
-    for groups in pairs(comm):
-        one, two = Vector(groups, 24, 1), All(groups, 24)
-        one.call(2)
-        for _ in range(5):
-            one.recv[:] = 0
-            ends = one.send, one.recv, one.counts
-            request = groups.ours.Ireduce_scatter(*ends, algorithm="node_aware")
-            two.call(algorithm="node_aware")
-            request.Wait()
-            agree(comm, same(one.recv, one.wanted), "nonblocking")
-            one.call(algorithm="node_aware")
 
 
 def test_some_come_late(comm):
@@ -442,21 +197,6 @@ def test_no_file_is_left(comm):
     mine = f"isthmus-{os.getpid()}-"
     left = [x for x in os.listdir(node_memory._SHARED_FOLDER) if x.startswith(mine)]
     agree(comm, not left, str(left))
-
-
-def test_elements_with_gaps_of_one_rank(comm, per_node):
-    """They are packed there, and nobody else must know."""
-    gaps = MPI.DOUBLE.Create_vector(4, 1, 2).Commit()
-    for groups in pairs(comm):
-        n, odd = len(groups.there), comm.rank == comm.size - 1
-        mine = np.full(8, float(comm.rank))
-        send = [mine, 1, gaps] if odd else mine[:4]
-        recv = np.zeros(4 * n)
-        for _ in range(3):
-            groups.ours.Allgather(send, recv, algorithm="node_aware")
-            agree(comm, same(recv, np.repeat(groups.there, 4).astype("f8")), f"{recv}")
-            recv[:] = 0
-    gaps.Free()
 
 
 def test_overlapping_buffers_that_come_later(comm):
@@ -641,7 +381,7 @@ def test_without_shared_memory(comm, monkeypatch, fails):
                 patch.setattr(node_memory, fails, refuse)
             nodes = groups.ours._context().nodes
         agree(comm, nodes == tuple(range(comm.size)))
-        for kind in KINDS:
+        for kind in (All, Vector):
             for name in ("auto", "node_aware"):
                 kind(groups, 24, 1).call(2, algorithm=name)
     test_no_file_is_left(comm)
