@@ -28,7 +28,7 @@ from fuzz import places
 from fuzz.modes import variables
 from fuzz.places import Place
 from fuzz.series import FORMS, GROUPS, FaultError, Going, Options, Series
-from fuzz.spellings import plain
+from fuzz.spellings import Saying, plain
 from fuzz.transfers import compose, composition, transfer
 from isthmus.collectives.collective import SEVERAL, Collective
 from isthmus.collectives.records import COLLECTIVES
@@ -58,6 +58,8 @@ HALF_BYTES, CUT_BYTES, LONGEST_BYTES = 1 << 13, 1000, 3000
 PIECE_BYTES = 300, 5000
 #: of algorithms that end with an allgather inside a group
 STAGES = ["bruck", "ring", "circulant", "blocked_ring", "recursive_doubling", "library"]
+#: calls of the MPI library's own, which may have no persistent form
+LIBRARYS = "native", "library"
 #: seconds that a rank waits at most, where there is a limit
 LIMIT_SECONDS = 50.0
 
@@ -221,6 +223,10 @@ class Cases:
         if name == "native":  # see `algorithms` of the fuzz
             drawn = replace(drawn, brief=False)
         case.algorithm, case.drawn = name, drawn
+        if (
+            name == "native"
+        ):  # its Gatherv between groups fails where types differ (Open
+            case.sayings = plain_sayings(case)  # MPI 5.0.11), and we read none of them
         return case
 
     def named(self, record: Collective, name: str) -> str:
@@ -247,6 +253,13 @@ def ranks_of(place: Place) -> tuple[int, ...]:
     return (here,) if place.group.is_one else (here, there)
 
 
+def plain_sayings(case: Series) -> dict[str, Saying]:
+    """Arrays in place of whatever is drawn."""
+    mine = transfer(case.place.group, case.drawn, turn=0)
+    sides = {"send": mine.send, "recv": mine.recv}
+    return {name: plain(side.shape) for name, side in sides.items() if side}
+
+
 def call_of_mpi4py(case: Series) -> None:
     """Make mpi4py's own call with the data of a case, which must be right."""
     place, drawn = case.place, case.drawn
@@ -256,11 +269,8 @@ def call_of_mpi4py(case: Series) -> None:
         return
     if drawn.op == "Reduce_scatter_block" and len(sizes) > 1:
         return  # mpi4py compares what is sent with the size of the other group
-    mine = transfer(place.group, drawn, turn=99)
-    sides = {"send": mine.send, "recv": mine.recv}
-    sayings = {name: plain(side.shape) for name, side in sides.items() if side}
-    case.sayings, sayings = sayings, case.sayings
-    args, buffers = case.arguments(mine)
+    sayings, case.sayings = case.sayings, plain_sayings(case)
+    args, buffers = case.arguments(transfer(place.group, drawn, turn=99))
     getattr(kind, drawn.op)(place.comm, *args)
     Going(f"mpi4py's {case}", None, buffers).end(0)
     case.sayings = sayings
@@ -269,7 +279,11 @@ def call_of_mpi4py(case: Series) -> None:
 def run(cases: list[Series], rng: np.random.Generator, alone: np.random.Generator):
     """Make all calls of some cases, by turns, and wait for them in any order."""
     print(*cases, sep="\n")  # which is shown of a test that hangs
-    calls = [(case, form) for case in cases for form in CALLS]
+    calls = []
+    for case in cases:
+        # MPI wants its collectives begun in one order, and a stage begins when it may
+        forms = FORMS[:1] * 2 if str(case.algorithm).endswith("+library") else CALLS
+        calls += [(case, form) for form in forms]
     going: list[Going] = []
     for turn, k in enumerate(rng.permutation(len(calls))):
         case, form = calls[k]
@@ -323,7 +337,7 @@ def test_a_library_without_persistent_collectives(comm, operator, monkeypatch):
         if not found:
             continue
         cases = Cases(comm, found, record, operator)
-        drawn = [x for x in cases.of_all_algorithms() if x.algorithm != "native"]
+        drawn = [x for x in cases.of_all_algorithms() if x.algorithm not in LIBRARYS]
         run_all(cases, drawn[:2])
         args, _ = drawn[0].arguments(transfer(found[0].group, drawn[0].drawn, 0))
         with pytest.raises(NotImplementedError):
