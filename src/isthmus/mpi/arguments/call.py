@@ -263,7 +263,7 @@ class Call:
         return plan
 
     def plan_anew(self) -> Plan:
-        """The plan of the call after a trial, which gives "auto" times to choose by."""
+        """The plan of the call after a step of a trial, whose end may change "auto"."""
         self.read_again()
         return self.plan()
 
@@ -304,6 +304,7 @@ class Call:
         return plan_of_question(self.context, key, task, question)
 
 
-def _overlap(x: MPI.memory, y: MPI.memory) -> bool:
-    a, b = x.address, y.address
-    return a < b + y.nbytes and b < a + x.nbytes
+def _overlap(first: MPI.memory, second: MPI.memory) -> bool:
+    first_start, second_start = first.address, second.address
+    first_end, second_end = first_start + first.nbytes, second_start + second.nbytes
+    return first_start < second_end and second_start < first_end
