@@ -19,7 +19,6 @@ FEW = (2, 5)
 
 ALGORITHMS = [a.name for a in registry.algorithms("inter_allgatherv")]
 NAMES = ["auto", *ALGORITHMS]
-STAGES = ["segmented+ring", "balanced+bruck", "segmented+library", "balanced+library"]
 
 
 @dataclass
