@@ -1,5 +1,7 @@
-"""The plan of a call: of the task if all sizes are known, else of the question that a
-rank must ask before."""
+"""The plan of a call: of the task, or of the question to ask before.
+
+A rank asks if sizes are unknown, because the schedule depends on all sizes.
+"""
 
 from __future__ import annotations
 
@@ -144,8 +146,7 @@ def _compiler(
 def _rounds(
     schedule: Schedule, ranks: Sequence[int] | None, number: int
 ) -> Sequence[Round]:
-    """The rounds of the rank with a number; `ranks` has the numbers of the schedule's
-    ranks."""
+    """The rounds of the rank with a number; `ranks` numbers the schedule's ranks."""
     if ranks is None:
         return schedule.rank(number)
     rounds = schedule.rank(ranks.index(number))
@@ -164,7 +165,7 @@ def _writes(rounds: Sequence[Round], buf: str) -> bool:
 
 def _own_block(
     task: Task, arranged: Arrangement
-) -> tuple[Any, dict[str, Any], list[Any]]:
+) -> tuple[Layout, dict[str, Layout], list[tuple[list[Run], list[Run]]]]:
     """The layout of an allgather's blocks, layouts to send from, and first copies.
 
     This rank's own block is sent from the user's send buffer, so that the first
@@ -183,7 +184,7 @@ def _own_block(
     return recv, {"recv": chained(rest)}, [(_runs(send), _runs(own))]
 
 
-def _runs(places: Any) -> list[Run]:
+def _runs(places: Layout) -> list[Run]:
     return [
         Run(buffer, start, start + last - first)
         for first, last, buffer, start in places
@@ -196,8 +197,10 @@ def _expected(
     meeting: tuple[tuple[int, int], ...],
     contributions: Contributions | None,
 ) -> tuple[int, list[bytes] | None]:
-    """The bytes that this rank contributes, and those expected of the ranks it meets,
-    by ranges."""
+    """The bytes that this rank contributes, and the bytes expected of met ranks.
+
+    Expected bytes are packed by ranges, the form in which ranks compare them.
+    """
     if contributions is None:
         return -1, None
     rows = [[contributions[ranks[i]] for i in range(a, b)] for a, b in meeting]
@@ -209,8 +212,8 @@ def plan_of_question(
 ) -> Plan:
     """The plan of the question on which a task depends; the plan ends with the answer.
 
-    Ranks of one node ask through the node memory, others by the MPI library's own
-    Allgatherv, or by single messages where each rank asks few.
+    Ranks of a single node ask through the node memory, further ranks by the MPI
+    library's own Allgatherv, or by single messages if each rank asks few.
     """
     said = question.said
     plan_fields: dict[str, Any] = {

@@ -1,9 +1,9 @@
 """Questions: the sizes a rank must ask other ranks for before an irregular call.
 
-Between groups a rank knows the sizes that the remote group sends, but not those of its
-own group; the remote group knows these. So one remote rank sends each rank the sizes in
-one message, where the paper's Exscan and Allreduce take a number of rounds that grows
-with the group.
+Between groups a rank knows the sizes of the remote group, but not the sizes of the own
+group, which the remote group knows. So a remote rank sends each rank the sizes in a
+single message, where the paper's Exscan and Allreduce take a number of rounds that
+grows with the group.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Reader: TypeAlias = "Callable[[bytes], tuple[Any, ...] | Question]"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Bytes that a rank says to other ranks, and the answer, of known length."""
+    """Bytes that a rank says to its peers, and an answer of known length."""
 
     said: bytes
-    #: reads the answer
+    #: the reader of the answer
     read: Reader
-    #: where every rank of a range says equally many bytes to all others: the range, and
-    #: whether the range is the local group
+    #: for questions among all ranks of a range, which all say equally many bytes: the
+    #: range, and whether the range is the local group
     everyone: range | None = None
     is_local: bool = False
-    #: else single messages: target, first byte and number of bytes of `said`; source
-    #: and number of bytes
+    #: otherwise single messages: target, first byte and number of bytes of `said`; and
+    #: source and number of bytes
     sends: tuple[tuple[int, int, int], ...] = ()
     receives: tuple[tuple[int, int], ...] = ()
 
@@ -42,8 +42,10 @@ def ask_each(
     *,
     is_local: bool = True,
 ) -> Question:
-    """The question in which each rank of a range says integers, equally many, to all
-    ranks; `read` gets an array with a row for each rank."""
+    """The question in which all ranks of a range say equally many integers to all.
+
+    `read` gets an array with a row for each rank.
+    """
     row = np.array(own, np.int64)
 
     def read_rows(answer: bytes) -> tuple[Any, ...]:
@@ -61,5 +63,5 @@ NOTHING_TO_ASK = Question(b"", _nothing)
 
 
 def first_column(rows: np.ndarray) -> tuple[tuple[int, ...]]:
-    """The integers of all ranks, where each rank says one."""
+    """The integers of all ranks, for a question of an integer from each rank."""
     return (tuple(rows[:, 0].tolist()),)

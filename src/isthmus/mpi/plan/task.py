@@ -1,4 +1,4 @@
-"""The task of one rank in a collective: its arguments, read and checked."""
+"""The task of a rank in a collective: arguments, read and checked."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ if TYPE_CHECKING:
 
 #: data to send or receive: blocks of a user's buffer, or several buffers
 Data: TypeAlias = UserBuffer | Parts
-#: by the numbers of ranks, how many bytes each contributes; -1 where that is unknown
+#: the bytes that each rank contributes, by number; -1 for unknown
 Contributions: TypeAlias = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """The arguments of a rank in a collective, and the schedule, if the rank has a part
-    in the call."""
+    """The arguments of a rank in a collective, and the schedule, if any."""
 
     #: the name of the algorithm, for people
     algorithm: str
@@ -59,6 +58,6 @@ class Task:
 
     @property
     def is_dense(self) -> bool:
-        """Whether no data have gaps, so that nothing need be staged."""
+        """Whether all data are without gaps, since data with gaps must be staged."""
         data = (*self.send, *self.recv)
         return all(isinstance(part, Parts) or part.is_dense for part in data)

@@ -44,8 +44,7 @@ class Stalled(RuntimeError):
     ) -> Stalled:
         """The error, completed with the call and with the names of the ranks.
 
-        An operation and an algorithm that are known already stay, since the innermost
-        call is the one that waited.
+        A known operation or algorithm stays, since the innermost call has waited.
         """
         self.operation = self.operation or operation
         self.algorithm = self.algorithm or algorithm

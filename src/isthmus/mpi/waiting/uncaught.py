@@ -1,15 +1,16 @@
 """The output for an error of isthmus that a program does not catch.
 
 Python prints the start of the program, the program's own lines, and the lines of
-isthmus: forty lines from each rank with the error, mixed with those of other ranks.
-Errors that isthmus raises on purpose say who, what and why, so one line of each rank is
-enough, written at once: the rank, the program's lines on the way, the error.
+isthmus: forty lines from each rank with the error, mixed with the lines of all ranks. A
+single line of each rank is enough for errors raised on purpose, because the text of the
+error names ranks and reasons. The line has the rank, the program's lines on the way,
+and the error, and is written at once.
 
     rank 3: coupled.py:41, exchange.py:12: isthmus.MismatchError: isthmus Allgather: …
 
-An error raised on purpose comes from a `raise` in isthmus. Any other error, in the
-program or in isthmus, is printed as Python does; so are all errors in a program of one
-process, and in a program with an `excepthook` of its own.
+An error raised on purpose comes from a `raise` in isthmus. Python prints all further
+errors as ever, and all errors in a program of a single process or with a private
+`excepthook`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def install() -> None:
 
 
 def line(error: BaseException) -> str | None:
-    """The line for an error that isthmus raised on purpose; None for others."""
+    """The line for an error that isthmus raised on purpose, otherwise None."""
     frames = traceback.extract_tb(error.__traceback__)
     if not frames or error.__cause__ is not None or not _is_on_purpose(frames[-1]):
         return None
