@@ -29,7 +29,7 @@ def _allreduce(inter, n=4, op=MPI.SUM, **more):
 def _bcast(inter, root):
     """From rank 0 of group A as group B sees it, or from the root that it names."""
     here = MPI.ROOT if inter._context().number == 0 else MPI.PROC_NULL
-    inter.Bcast(np.ones(2), root if inter._context().mine else here)
+    inter.Bcast(np.ones(2), root if inter._context().group_number else here)
 
 
 #: what all do, and what the last rank does in place of it; and the words of the error

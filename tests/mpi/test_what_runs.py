@@ -167,7 +167,7 @@ def test_between_two_groups(comm, monkeypatch, name, per_node):
         c = groups.ours._context()
         ranks = (c.q,) if record.is_rooted else (c.p, c.q)
         for turn in range(3 * len(record.operations)):
-            place = c.mine, c.index
+            place = c.group_number, c.index
             wrong += compare(comm, groups.ours, record, ranks, place, turn)
         groups.free()
     agree(comm, not wrong, "; ".join(wrong[:3]))
@@ -192,7 +192,9 @@ def test_among_several_groups(comm, name):
     coupling = isthmus.couple(comm, ["ocean", "ice", "air"][comm.rank % 3])
     c = coupling._context()
     for turn in range(3 * len(record.operations)):
-        wrong += compare(comm, coupling, record, c.sizes, (c.mine, c.index), turn)
+        wrong += compare(
+            comm, coupling, record, c.sizes, (c.group_number, c.index), turn
+        )
     agree(comm, not wrong, "; ".join(wrong[:3]))
     coupling.Free()
 

@@ -311,9 +311,9 @@ class Layout:
         values, first = self._distinct
         if len(values) == len(self.points):
             return _NO_INDICES, _NO_INDICES
-        which = np.searchsorted(values, self.points)
-        again = np.flatnonzero(first[which] != np.arange(len(which)))
-        return first[which][again], again
+        first_places = first[np.searchsorted(values, self.points)]
+        repeats = np.flatnonzero(first_places != np.arange(len(first_places)))
+        return first_places[repeats], repeats
 
     def owner(self, index: Any) -> int:
         """The rank that has an element, the first of several replicas."""

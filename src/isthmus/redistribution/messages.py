@@ -109,11 +109,11 @@ class _AxisOverlap:
 
 
 def _overlapping_parts(
-    region: Region, other: Layout
+    region: Region, remote: Layout
 ) -> Iterator[tuple[_AxisOverlap, ...]]:
     """The overlap on each axis, for each part of the remote layout in common."""
     axes = []
-    for runs, split in zip(region, other.splits, strict=True):
+    for runs, split in zip(region, remote.splits, strict=True):
         overlaps = []
         for i in split.meeting(runs):
             part = split.runs(i)

@@ -23,8 +23,8 @@ from .runs import spread
 Layouts = Layout | Sequence[Layout]
 
 
-def _each(layout: Layouts, group_size: int | None) -> list[Layout]:
-    """The layout of each rank."""
+def _layouts_of_ranks(layout: Layouts, group_size: int | None) -> list[Layout]:
+    """The layouts of all ranks of a group, by rank."""
     if isinstance(layout, Layout):
         if not layout.is_regular:
             raise ValueError("a layout by slices or indices is one rank's: give a list")
@@ -47,7 +47,8 @@ class Whole:
         least: int = 1,
     ) -> None:
         """`inside` is the size of a single group, or None between two."""
-        self.sources, self.targets = _each(source, inside), _each(target, inside)
+        self.sources = _layouts_of_ranks(source, inside)
+        self.targets = _layouts_of_ranks(target, inside)
         shapes = {x.shape for x in (*self.sources, *self.targets)}
         if len(shapes) != 1:
             raise ValueError(f"different global shapes: {sorted(shapes)}")
@@ -171,8 +172,8 @@ class Whole:
         # a random number for each set of owners and each set of receivers; repeated
         # indices of a rank are added once
         has, wants = np.zeros((2, size), np.uint64)
-        for sums, each in ((has, held), (wants, wanted)):
-            for indices in each:
+        for sums, indices_of_ranks in ((has, held), (wants, wanted)):
+            for indices in indices_of_ranks:
                 sums[indices] += rng.integers(1 << 63, dtype=np.uint64)
         chosen = np.flatnonzero((has > 0) & (wants > 0))
         numbers = (has + wants)[chosen]

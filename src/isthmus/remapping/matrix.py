@@ -130,8 +130,8 @@ def _pieces(matrix: Any, rows: np.ndarray) -> Sequence[Piece]:
     else:
         parts = [(rows, matrix[rows])]
     return [
-        Piece(sorted_runs(where[low:high]), _view(part, low, high))
-        for where, part in parts
+        Piece(sorted_runs(numbers[low:high]), _view(part, low, high))
+        for numbers, part in parts
         for low, high in _cuts(part.indptr)
     ]
 

@@ -68,7 +68,7 @@ def _in_order(
     context: InterContext, local: Value, remote: Value
 ) -> tuple[Value, Value]:
     """The values of groups A and B, from those of the local and the remote group."""
-    return (remote, local) if context.mine else (local, remote)
+    return (remote, local) if context.group_number else (local, remote)
 
 
 # -- a block of each rank to all of the remote group

@@ -60,7 +60,7 @@ def allgather(
             f"message: this rank sends {send.nbytes} bytes and receives "
             f"{recv.sizes[0]} from each; blocks of different sizes are for Allgatherv"
         )
-    local_sizes = (send.nbytes,) * context.sizes[context.mine]
+    local_sizes = (send.nbytes,) * context.sizes[context.group_number]
     schedule = partial(_allgatherv_schedule, context, algorithm, recv, local_sizes)
     return replace(_allgather_task(context, algorithm, send, recv), schedule=schedule)
 

@@ -23,7 +23,7 @@ from contextlib import suppress
 from functools import partial
 from mmap import mmap
 from struct import Struct
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from mpi4py import MPI
@@ -53,6 +53,7 @@ _NEVER_BEGINS = 1 << 62
 #: the reasons why a rank left the memory, the gravest last
 REASONS = ("interrupted", "stalled", "lost")
 
+Value = TypeVar("Value")
 #: places of ranks on the node, as half-open ranges
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 #: functions that read words, each with the number of words
@@ -506,7 +507,7 @@ def shared_memory(
         if memory is not None:
             memory.close()
         raise MemoryError(why)
-    return memory  # type: ignore[no-any-return]
+    return memory
 
 
 def receive(comm: MPI.Intracomm, source: int, tag: int) -> Any:
@@ -518,7 +519,7 @@ def receive(comm: MPI.Intracomm, source: int, tag: int) -> Any:
     return comm.irecv(None, source, tag).wait()
 
 
-def _attempt(allocate: Callable[[], Any]) -> tuple[Any, str]:
+def _attempt(allocate: Callable[[], Value]) -> tuple[Value | None, str]:
     """The result of an allocation; or None, and the reason why the system refuses."""
     try:
         return allocate(), ""

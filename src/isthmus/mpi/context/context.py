@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
@@ -50,7 +50,9 @@ from .attribute import attached, limit_of
 from .channel import Channel, PersistentChannel
 
 if TYPE_CHECKING:
+    from ...choose.tuning import Tuning
     from ..arguments.readers import Reader
+    from ..plan.operation import AnyCall, Operation
     from ..plan.plan import Plan
 
 #: chunks of a half of node memory: four for a call at a time, and space for rounding
@@ -99,12 +101,21 @@ def _tell_once(why: str) -> None:
     _log.warning("ranks of a node share no memory, messages take its place: %s", why)
 
 
-def _settings_and_tuning() -> tuple[Settings | None, Any]:
+def _settings_and_tuning() -> tuple[Settings | None, Tuning | str | None]:
     """The settings of the environment and the tuning, or None and an error message."""
     try:
         return read(), tuning.load_tuning()
     except ValueError as error:
         return None, str(error)
+
+
+class Observer(Protocol):
+    """An observer of a communicator's operations, such as a recorder."""
+
+    def operation(
+        self, channel: Channel, plan: Plan, call: AnyCall, buffers: list[Any]
+    ) -> Operation:
+        """An operation that reports to the observer."""
 
 
 class Context:
@@ -150,7 +161,7 @@ class Context:
         self.checked = self.settings.checked
         self.plans, self.scratch = Plans(), Scratch()
         #: the observer of operations (see bench/recorder)
-        self.observer: Any = None
+        self.observer: Observer | None = None
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
         #: channels of persistent calls by tag, and the tags not used so far
         self._persistent: WeakValueDictionary[int, Channel] = WeakValueDictionary()
@@ -168,16 +179,16 @@ class Context:
 
     # -- the ranks of a node
 
-    def _meet(self, here: Sequence[int]) -> NodeMemory:
+    def _meet(self, ranks_of_node: Sequence[int]) -> NodeMemory:
         """The memory shared with the ranks of the node; collective.
 
         All ranks also learn nodes, threads and devices. If the ranks of a single node
         cannot share memory, no rank does, since all ranks must choose alike.
         """
-        memory, why = self._attempt(here, halves=self.halves)
+        memory, why = self._attempt(ranks_of_node, halves=self.halves)
         multiple = MPI.Query_thread() == MPI.THREAD_MULTIPLE
         devices = on_devices.taken(), on_devices.present()
-        row = np.array([here[0], memory is not None, multiple, *devices])
+        row = np.array([ranks_of_node[0], memory is not None, multiple, *devices])
         rows = np.empty((self.size, len(row)), row.dtype)
         self.comm.Allgather(row, rows)
         self.threads = bool(rows[:, 2].all())
@@ -235,12 +246,12 @@ class Context:
         if not plan.meets:
             return self._registered(tag, self._no_memory())
         ranks = sorted(plan.participants or range(self.size))
-        here = self.channel.segment.ranks
-        users = sorted({*here}.intersection(ranks))
+        ranks_of_node = self.channel.segment.ranks
+        users = sorted({*ranks_of_node}.intersection(ranks))
         half = _largest(self.comm, users, plan.node, tag)
-        memory, why = self._attempt(here, halves=[half], tag=tag, users=users)
+        memory, why = self._attempt(ranks_of_node, halves=[half], tag=tag, users=users)
         is_complete = memory is not None
-        if not {*ranks}.issubset(here):
+        if not {*ranks}.issubset(ranks_of_node):
             is_complete = not _largest(self.comm, ranks, int(not is_complete), tag)
         if memory is None or not is_complete:
             if memory is not None:
@@ -408,12 +419,12 @@ class Context:
 
     def _tell_failure(self, error: BaseException) -> None:
         """Report a failure to all ranks, in node memory and by messages."""
-        here = self.channel.segment.ranks
+        ranks_of_node = self.channel.segment.ranks
         for channel in self._channels():
             channel.memory.leave(error)
         code = bytes([REASONS.index(reason_of(error))])
         tag = self.tag_limit - _FAILED_TAG
-        for rank in set(range(self.size)).difference(here):
+        for rank in set(range(self.size)).difference(ranks_of_node):
             message = [code, MPI.BYTE]
             self.orphans.append((self.comm.Isend(message, rank, tag), code))
 

@@ -71,13 +71,13 @@ class InterContext(Context):
 
     def __init__(self, inter: MPI.Intercomm) -> None:
         merged = Native(inter.Merge(_comes_second(inter)))
-        self.mine = int(merged.Get_rank() != inter.Get_rank())
-        local = merged.Split(self.mine, merged.Get_rank())
+        self.group_number = int(merged.Get_rank() != inter.Get_rank())
+        local = merged.Split(self.group_number, merged.Get_rank())
         sizes = inter.Get_size(), inter.Get_remote_size()
-        self.p, self.q = sizes if self.mine == 0 else sizes[::-1]
+        self.p, self.q = sizes if self.group_number == 0 else sizes[::-1]
         self.here, self.there = sizes
-        self.there_base = 0 if self.mine else self.p
-        self.here_base = self.p if self.mine else 0
+        self.there_base = 0 if self.group_number else self.p
+        self.here_base = self.p if self.group_number else 0
         super().__init__(merged, Native(local), limit_of(inter))
         #: times of the candidates of each collective, after a trial
         self.times: dict[str, TrialTimes] = {}
@@ -111,8 +111,8 @@ class InterContext(Context):
         self._rooted_channels: dict[int, RootedChannel] = {}
         groups = range(self.p, self.p + self.q), range(self.p)
         self._rooted_turns = [
-            RootedTurns(segment, others)
-            for segment, others in zip(memory.segments[1:], groups, strict=True)
+            RootedTurns(segment, remote_ranks)
+            for segment, remote_ranks in zip(memory.segments[1:], groups, strict=True)
         ]
 
     def channel_of(self, root: int | None) -> Channel:
@@ -172,12 +172,14 @@ class InterContext(Context):
         after.Free()
         missing = sorted(set(range(self.comm.size)).difference(numbers))
         missing_names = tuple(map(self.who, missing))
-        remote = [i for i, n in enumerate(numbers) if (n >= self.p) != self.mine]
+        remote = [
+            i for i, n in enumerate(numbers) if (n >= self.p) != self.group_number
+        ]
         if not remote:
             shrunk.Free()
-            group = "AB"[1 - self.mine]
+            group = "AB"[1 - self.group_number]
             raise ProcessLost(missing, missing_names, f"group {group} has died out")
-        local = Native(shrunk.Split(self.mine, shrunk.Get_rank()))
+        local = Native(shrunk.Split(self.group_number, shrunk.Get_rank()))
         inter = local.Create_intercomm(0, shrunk, remote[0])
         local.Free()
         shrunk.Free()

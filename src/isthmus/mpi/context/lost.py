@@ -85,5 +85,5 @@ def process_lost(comm: MPI.Intracomm, who: Callable[[int], str]) -> ProcessLost:
         TimeLimit(SECONDS_UNTIL_RANKS_NAMED),
     )
     ranks = _failed(comm)
-    then = "go on with recouple() or free the communicator"
-    return ProcessLost(ranks, [who(r) for r in ranks], then)
+    advice = "go on with recouple() or free the communicator"
+    return ProcessLost(ranks, [who(r) for r in ranks], advice)

@@ -34,22 +34,22 @@ class SeveralContext(Context):
     groups = SEVERAL
 
     def __init__(
-        self, comm: MPI.Intracomm, members: Sequence[Sequence[int]], mine: int
+        self, comm: MPI.Intracomm, members: Sequence[Sequence[int]], group_number: int
     ) -> None:
         all_ranks = comm.Get_group()
         groups = all_ranks.Incl([r for ranks in members for r in ranks])
         merged = Native(comm.Create_group(groups))
         all_ranks.Free()
         groups.Free()
-        local = Native(merged.Split(mine, merged.Get_rank()))
+        local = Native(merged.Split(group_number, merged.Get_rank()))
         super().__init__(merged, local, limit_of(comm))
-        self.sizes, self.mine = tuple(map(len, members)), mine
-        self.base = sum(self.sizes[:mine])
+        self.sizes, self.group_number = tuple(map(len, members)), group_number
+        self.base = sum(self.sizes[:group_number])
 
     @property
     def group(self) -> range:
         """The numbers of the own group."""
-        return range(self.base, self.base + self.sizes[self.mine])
+        return range(self.base, self.base + self.sizes[self.group_number])
 
     @cached_property
     def senders(self) -> Sequence[int]:

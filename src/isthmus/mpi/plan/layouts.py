@@ -102,7 +102,7 @@ class Layouts:
             return self._runs_of_pieces(data, is_sent)
         return joined(run for span in data for run in self.placed(span, is_sent))
 
-    def _of(self, name: str, is_sent: bool) -> Layout:
+    def _layout_of(self, name: str, is_sent: bool) -> Layout:
         if is_sent and name in self.sources:
             return self.sources[name]
         return self.places[name]
@@ -111,7 +111,7 @@ class Layouts:
         """The runs of bytes of one span of elements."""
         unit = self.units[span.buf]
         start, stop = span.start * unit, (span.start + span.size) * unit
-        places = self._of(span.buf, is_sent)
+        places = self._layout_of(span.buf, is_sent)
         i = bisect_right(places, start, key=_first_byte) - 1
         while start < stop:
             first, last, buffer, at = places[i]
@@ -122,7 +122,7 @@ class Layouts:
 
     def _runs_of_pieces(self, data: Pieces, is_sent: bool) -> list[Run]:
         """The result of `runs` for many spans, computed by numpy at once."""
-        places, unit = self._of(data.buf, is_sent), self.units[data.buf]
+        places, unit = self._layout_of(data.buf, is_sent), self.units[data.buf]
         if not places:
             return []
         start, stop = data.start * unit, (data.start + data.size) * unit

@@ -180,8 +180,8 @@ def _own_block(
     stop = start + blocks.sizes[task.own_block]
     own = cut_out(recv, start, stop)
     nbytes = recv[-1][1] if recv else 0
-    rest = cut_out(recv, 0, start), send, cut_out(recv, stop, nbytes)
-    return recv, {"recv": chained(rest)}, [(_runs(send), _runs(own))]
+    sources = cut_out(recv, 0, start), send, cut_out(recv, stop, nbytes)
+    return recv, {"recv": chained(sources)}, [(_runs(send), _runs(own))]
 
 
 def _runs(places: Layout) -> list[Run]:

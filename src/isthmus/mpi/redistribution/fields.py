@@ -117,10 +117,10 @@ def select_pairs(
 
 
 def _cut(
-    start: np.ndarray, other: np.ndarray, size: np.ndarray, block: int
+    start: np.ndarray, paired: np.ndarray, size: np.ndarray, block: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Runs in two arrays, cut at multiples of a block in the first."""
     block = max(block, 1)
     times = (start + size - 1) // block - start // block + 1
     starts, sizes = cut_at(start, size, block)
-    return starts, starts + np.repeat(other - start, times), sizes
+    return starts, starts + np.repeat(paired - start, times), sizes

@@ -219,10 +219,7 @@ def fields_call(
         from ..buffers.devices import fields as devices
 
         make_call = partial(FieldsCall, name)
-        call: FieldsCall = devices.located(
-            make_call, context, fields, n, may_pack=may_pack
-        )
-        return call
+        return devices.located(make_call, context, fields, n, may_pack=may_pack)
     return FieldsCall(name, source, target)
 
 

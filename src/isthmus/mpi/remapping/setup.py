@@ -119,9 +119,9 @@ def set_up(
             return RemappingSetup(None)  # type: ignore[arg-type]
         runs, places = target.flat_runs(context.index)
         k = np.searchsorted(runs.start, own_entries.row, side="right") - 1
-        where = (places - runs.start)[k] + own_entries.row
+        point_of_entry = (places - runs.start)[k] + own_entries.row
         n = prod(_local_shape(target, context.index))
-        matrix, needed = rows_of(own_entries, where, n, columns)
+        matrix, needed = rows_of(own_entries, point_of_entry, n, columns)
         matrix = repeated(matrix, *target.repeats)
         return RemappingSetup(None, matrix, needed)  # type: ignore[arg-type]
 

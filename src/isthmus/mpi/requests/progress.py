@@ -164,13 +164,13 @@ class ProgressEngine:
             self._thread.join()
 
     def _run(self) -> None:
-        rest, idle_rounds = MOST_SECONDS_BETWEEN_ROUNDS, 0
+        seconds_to_sleep, idle_rounds = MOST_SECONDS_BETWEEN_ROUNDS, 0
         last_polls: dict[int, int] = {}
         while not self._stops:
-            time.sleep(rest)
+            time.sleep(seconds_to_sleep)
             was_useful, last_polls = self._advance_idle(last_polls)
-            longer = min(2 * rest, self._longest_rest())
-            rest = SECONDS_AFTER_PROGRESS if was_useful else longer
+            doubled_seconds = min(2 * seconds_to_sleep, self._longest_rest())
+            seconds_to_sleep = SECONDS_AFTER_PROGRESS if was_useful else doubled_seconds
             idle_rounds = 0 if last_polls else idle_rounds + 1
             if idle_rounds > IDLE_ROUNDS_BEFORE_SLEEP and not len(self._watched):
                 self._sleep()

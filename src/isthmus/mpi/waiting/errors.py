@@ -70,13 +70,13 @@ class ProcessLost(RuntimeError):
     """Processes of a communicator have died: `ranks` are their numbers, `who` their
     names in words."""
 
-    def __init__(self, ranks: Sequence[int], who: Sequence[str], then: str) -> None:
-        super().__init__(ranks, who, then)
-        self.ranks, self.who, self._then = tuple(ranks), tuple(who), then
+    def __init__(self, ranks: Sequence[int], who: Sequence[str], advice: str) -> None:
+        super().__init__(ranks, who, advice)
+        self.ranks, self.who, self._advice = tuple(ranks), tuple(who), advice
 
     def __str__(self) -> str:
         names = ", ".join(self.who) or "a process"
-        return f"isthmus: {names} lost; {self._then}"
+        return f"isthmus: {names} lost; {self._advice}"
 
 
 #: the exceptions that users catch; a traceback shows them as isthmus.Stalled and so on

@@ -44,7 +44,7 @@ class Device(Protocol):
         """Let later copies wait for the work on a stream, or on all streams."""
 
     def copy(
-        self, out: bool, host: int, there: int, width: int, rows: int, pitch: int
+        self, out: bool, host: int, device: int, width: int, rows: int, pitch: int
     ) -> None:
         """Begin to copy rows, out to the device or in from the device.
 
@@ -226,30 +226,30 @@ class Gpu:
                 self._do("cuStreamWaitEvent", own_stream, event.handle, 0)
 
     def copy(
-        self, out: bool, host: int, there: int, width: int, rows: int, pitch: int
+        self, out: bool, host: int, device: int, width: int, rows: int, pitch: int
     ) -> None:
         """Begin to copy rows in a direction."""
         stream = self._streams[out]
         with self._current():
             if rows > 1:
-                self._copy_rows(stream, out, host, there, width, rows, pitch)
+                self._copy_rows(stream, out, host, device, width, rows, pitch)
             elif out:
-                self._do("cuMemcpyHtoDAsync_v2", there, host, width, stream)
+                self._do("cuMemcpyHtoDAsync_v2", device, host, width, stream)
             else:
-                self._do("cuMemcpyDtoHAsync_v2", host, there, width, stream)
+                self._do("cuMemcpyDtoHAsync_v2", host, device, width, stream)
 
     def _copy_rows(
         self,
         stream: Any,
         out: bool,
         host: int,
-        there: int,
+        device: int,
         width: int,
         rows: int,
         pitch: int,
     ) -> None:
         near: dict[str, Any] = {"type": _HOST_MEMORY, "host": host, "pitch": width}
-        far: dict[str, Any] = {"type": _DEVICE_MEMORY, "device": there, "pitch": pitch}
+        far: dict[str, Any] = {"type": _DEVICE_MEMORY, "device": device, "pitch": pitch}
         ends = {"src": near, "dst": far} if out else {"src": far, "dst": near}
         fields = {
             f"{end}_{name}": value

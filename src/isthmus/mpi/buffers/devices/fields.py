@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import on_devices
 from . import staged
@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from ...context.context import Context
 
 
+LocatedCall = TypeVar("LocatedCall")
+
+
 def located(
-    make: Callable[..., Any],
+    make: Callable[..., LocatedCall],
     context: Context,
     fields: list[Any],
     n: int,
     *,
     may_pack: bool,
-) -> Any:
+) -> LocatedCall:
     """The call on fields, of which the first n are sent and the rest are received.
 
     If the MPI library takes device memory, `may_pack` allows packing, and all fields

@@ -37,9 +37,9 @@ class DevicePacker:
     and would send memory not yet written.
     """
 
-    def __init__(self, asarray: Callable[[Any], Any], here: Any) -> None:
+    def __init__(self, asarray: Callable[[Any], Any], device_context: Any) -> None:
         """With the function that creates arrays on a device, and its context."""
-        self._asarray, self._here = asarray, here
+        self._asarray, self._device_context = asarray, device_context
         self._devices: set[Device] = set()
         #: indices on the device by the identity of a selection's offsets, which the
         #: entry keeps alive: an address could be used again otherwise
@@ -62,7 +62,7 @@ class DevicePacker:
 
     def room(self, nbytes: int) -> MPI.memory:
         """Scratch memory on the device, a repeated byte, kept alive by the view."""
-        with self._here:
+        with self._device_context:
             array = self._done(self._asarray(np.zeros(1, np.uint8)).repeat(nbytes))
         return MPI.memory(array)
 
@@ -119,7 +119,7 @@ class DevicePacker:
         entry = self._indices.get(id(selection.offsets))
         if entry is None:
             index = selection.index
-            with self._here:
+            with self._device_context:
                 entry = selection.offsets, self._done(self._asarray(index))
             self._indices[id(selection.offsets)] = entry
         return entry[1]
@@ -135,11 +135,11 @@ class DevicePacker:
             "typestr": np.dtype(f"i{unit}").str,
             "version": 2,
         }
-        with self._here:
+        with self._device_context:
             return self._asarray(_Memory(described))
 
     def _copy(self, target: Any, to: Any, source: Any, frm: Any) -> None:
-        with self._here:
+        with self._device_context:
             target[to] = source[frm]
             self._done(target)
 
@@ -178,11 +178,13 @@ def library(fields: Sequence[Any]) -> DevicePacker | None:
     if len({(_root(x), *place(x)) for x in fields}) != 1:
         return None
     module: Any = sys.modules.get(_root(fields[0]))
-    here = getattr(fields[0], "device", None)
+    array_device = getattr(fields[0], "device", None)
     if hasattr(module, "as_tensor"):  # torch
-        return DevicePacker(partial(module.as_tensor, device=here), nullcontext())
+        return DevicePacker(
+            partial(module.as_tensor, device=array_device), nullcontext()
+        )
     if hasattr(module, "asarray"):  # CuPy, whose devices are contexts
-        return DevicePacker(module.asarray, here or nullcontext())
+        return DevicePacker(module.asarray, array_device or nullcontext())
     return None
 
 

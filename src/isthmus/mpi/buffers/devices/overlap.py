@@ -96,7 +96,7 @@ def overlapped(
     """
     steps = pipelined(plan.steps)
     needs = _Needs(read)
-    awaited = [needs.of(step, sizes, element) for step in steps]
+    awaited = [needs.last_range(step, sizes, element) for step in steps]
     fetches, last = needs.joined()
     stores = _stores(steps, sizes, element)
     result: list[Step] = []
@@ -153,7 +153,7 @@ class _Needs:
         self._covered: dict[int, _Coverage] = {}
         self._ranges: list[Range] = []
 
-    def of(self, step: Step, sizes: Mapping[int, int], element: int) -> int:
+    def last_range(self, step: Step, sizes: Mapping[int, int], element: int) -> int:
         """The number of the last range that a step needs, or -1."""
         last = -1
         for buffer, start, stop in reads(step, element):

@@ -211,8 +211,9 @@ class StagedArray:
 
     def _copy(self, out: bool, start: int, stop: int) -> None:
         if start < stop:
-            for at, there, *rows in self._runs(0, start, stop):
-                host, device = self.address + at, self._first_address + there
+            for host_offset, device_offset, *rows in self._runs(0, start, stop):
+                host = self.address + host_offset
+                device = self._first_address + device_offset
                 self.device.copy(out, host, device, *rows)
 
     def _runs(
@@ -239,8 +240,8 @@ class StagedArray:
                 continue
             high = min(stop, (k + 1) * size)
             inner = self._runs(level + 1, low, low + high - start)
-            for at, there, width, rows, step in inner:
-                yield k * size + at, k * pitch + there, width, rows, step
+            for on_host, on_device, width, rows, step in inner:
+                yield k * size + on_host, k * pitch + on_device, width, rows, step
             start = high
 
 
