@@ -270,7 +270,7 @@ class Turns:
 
 
 class _InOrder:
-    """The word for the last call of a rank in a half before which all calls have ended.
+    """The word of a rank in a half: the calls of the half ended without a gap.
 
     Calls may end in any order, and in several threads.
     """
@@ -309,11 +309,11 @@ class RootedTurns:
     of the remote group on the node, because the root does not know the call before.
     """
 
-    def __init__(self, segment: Segment, others: Sequence[int]) -> None:
+    def __init__(self, segment: Segment, remote: Sequence[int]) -> None:
         """With the ranks of the group without a root."""
         self.segment = segment
-        self._places = [segment.ranks.index(r) for r in others if r in segment.ranks]
-        self._tells = self._places[:1] == [segment.place]
+        self._places = [segment.ranks.index(r) for r in remote if r in segment.ranks]
+        self._tells_roots = self._places[:1] == [segment.place]
         self.counts_all = segment.place in self._places
         #: the number of calls of all roots
         self._calls = 0
@@ -325,7 +325,7 @@ class RootedTurns:
         self._ended_at = [segment.word_at(k, _ENDED, 0) for k in range(HALVES)]
         self._go_at = [segment.word_at(k, _GO, 0) for k in range(HALVES)]
         self._own = [_InOrder(segment, at + segment.place) for at in self._ended_at]
-        ranges = segment.ranges(others)
+        ranges = segment.ranges(remote)
         self._read_ended = [
             [(segment.reader(k, _ENDED, a, b), b - a) for a, b in ranges]
             for k in range(HALVES)
@@ -344,7 +344,7 @@ class RootedTurns:
         call.turn = RootedTurn(sequence, number, place, before)
 
     def is_free(self, call: Numbered) -> bool:
-        """Whether a call may use the half, and on one rank the word to the root."""
+        """Whether a call may use the half; a designated rank then tells the root."""
         turn, half, words = call.turn, call.half, self.segment.words
         assert turn is not None
         if not self.counts_all:
@@ -361,7 +361,7 @@ class RootedTurns:
             row = read()
             if row != ended * n and np.frombuffer(row, np.int64).min() <= sequence:
                 return False
-        if self._tells and turn.root_place is not None:
+        if self._tells_roots and turn.root_place is not None:
             words[self._go_at[half] + turn.root_place] = turn.number + 1
         return True
 
@@ -375,7 +375,7 @@ class RootedTurns:
         return waiting
 
     def not_ended(self, call: Numbered) -> list[int]:
-        """The ranks that a call waits for, of which a root knows only the first."""
+        """The ranks that a call waits for: at a root, the first remote rank alone."""
         assert call.turn is not None
         places = self._places[:1]
         if self.counts_all:
@@ -415,7 +415,8 @@ class NodeMemory:
         """Collective over the users (by default all ranks), with messages of a tag.
 
         There is a segment for each size of halves. All users raise `MemoryError` if the
-        system of a single user refuses, since all ranks must agree whether to use it.
+        system of a single user refuses, since ranks with and without memory would
+        meet in different places.
         """
         users = ranks if users is None else users
         self.ranks, self.place = tuple(ranks), ranks.index(comm.Get_rank())
