@@ -18,7 +18,7 @@ from groups import pair
 from isthmus.choose.between import TrialTimes
 from isthmus.mpi.buffers import on_devices
 from isthmus.mpi.buffers.devices import arrays as device, overlap, staged
-from isthmus.mpi.buffers.devices.transfer import COPIES_AHEAD, Transfer
+from isthmus.mpi.buffers.devices.transfer import MOST_COPIES_AHEAD, Transfer
 from isthmus.mpi.comm.native import stages_messages
 from isthmus.mpi.context import context, inter as context_inter
 from isthmus.mpi.costs import trial
@@ -551,7 +551,7 @@ def test_what_is_read_is_there_and_what_is_written_last_is_copied_once(monkeypat
             }
             assert copies.there == list(wanted.values()), seed
             assert sorted(copies.stored) == sorted(written)
-            assert copies.most <= (COPIES_AHEAD + 1) * max(2 * 200 // 10, 16)
+            assert copies.most <= (MOST_COPIES_AHEAD + 1) * max(2 * 200 // 10, 16)
 
 
 def test_receives_of_a_round_are_posted_some_at_a_time():

@@ -19,6 +19,8 @@ import numpy as np
 MOST_ORDERED_PIECES = 4096
 #: an order that takes at most so many times the bound is not improved
 NEAR_BOUND_RATIO = 1.05
+#: an order with more pieces must take less than so many times the best order's time
+WORTHWHILE_RATIO = 0.98
 #: the numbers of pieces of the largest load of a port, tried in turn; 0 is uncut
 PIECES_OF_LARGEST_LOAD = (0, 4, 8, 16, 32)
 #: messages of at most so many bytes are not cut
@@ -115,7 +117,7 @@ def turns(messages: Sequence[tuple[int, int, int]], least: int = 1) -> list[Turn
         if best is not None and not len(best[1]) < len(pieces) <= MOST_ORDERED_PIECES:
             continue
         ends, order = list_schedule(pieces)
-        if best is None or ends < 0.98 * best[0]:
+        if best is None or ends < WORTHWHILE_RATIO * best[0]:
             best = ends, pieces, order
         if best[0] <= NEAR_BOUND_RATIO * least_time:
             break

@@ -43,7 +43,7 @@ class _VersionedTensor(ctypes.Structure):
 #: DLPack's codes of kinds of devices
 CUDA, ROCM = 2, 10
 #: DLPack's codes of memory that the host reads: plain, pinned (CUDA, ROCm), managed
-_HOST = (1, 3, 11, 13)
+_HOST_KINDS = (1, 3, 11, 13)
 INTERFACES = {"__cuda_array_interface__": CUDA, "__hip_array_interface__": ROCM}
 _READ_ONLY = 1
 #: numpy's letters by DLPack's type codes; bfloat16 and the like become bytes ("V")
@@ -123,7 +123,7 @@ def speaks_of_devices(owner: Any) -> bool:
 
 def on_device(owner: Any) -> bool:
     """Whether the host cannot read the memory of a buffer."""
-    return place(owner)[0] not in _HOST
+    return place(owner)[0] not in _HOST_KINDS
 
 
 def place(owner: Any) -> tuple[int, int | None]:
@@ -134,4 +134,4 @@ def place(owner: Any) -> tuple[int, int | None]:
     for name, kind in INTERFACES.items():
         if hasattr(owner, name):
             return kind, None
-    return _HOST[0], None
+    return _HOST_KINDS[0], None

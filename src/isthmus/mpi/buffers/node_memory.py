@@ -41,13 +41,13 @@ _SHARED_FOLDER = "/dev/shm"
 ROOTED_HALF_BYTES = 1 << 20
 #: rows of words in each half: two of meetings, and one each of ended calls, of the
 #: bytes that ranks contribute, and of the calls that a root may begin
-_ROWS = 5
+_ROWS_PER_HALF = 5
 _ENDED, _CONTRIBUTED, _GO = 2, 3, 4
-_WORD = 8
+_WORD_BYTES = 8
 _packed = Struct("q").pack
-_PAGE = 4096
+_PAGE_BYTES = 4096
 #: meetings of a call, so that the words of two calls differ
-_MEETINGS = 1 << 20
+_MEETINGS_PER_CALL = 1 << 20
 #: the word in the row of ended calls for a rank that never begins a call
 _NEVER_BEGINS = 1 << 62
 #: the reasons why a rank left the memory, the gravest last
@@ -96,7 +96,7 @@ class Segment:
         """In memory of zeros, of `segment_bytes`; the own rank is at `place`."""
         self.ranks, self.place = tuple(ranks), place
         n = len(ranks)
-        words = HALVES * _ROWS * n * _WORD
+        words = HALVES * _ROWS_PER_HALF * n * _WORD_BYTES
         head = _pages(words)
         size = (memory.nbytes - head) // HALVES
         #: bytes of data in a half; the bytes that ranks say at meetings lie behind
@@ -132,14 +132,16 @@ class Segment:
 
     def word_at(self, half: int, row: int, place: int) -> int:
         """The index of a rank's word in a row of a half."""
-        return (half * _ROWS + row) * len(self.ranks) + place
+        return (half * _ROWS_PER_HALF + row) * len(self.ranks) + place
 
     def reader(self, half: int, row: int, low: int, high: int) -> Callable[[], bytes]:
         """A function that reads the words of the ranks at places from `low` to `high`.
 
         The words are read as bytes, since bytes compare faster than integers.
         """
-        start, stop = (self.word_at(half, row, place) * _WORD for place in (low, high))
+        start, stop = (
+            self.word_at(half, row, place) * _WORD_BYTES for place in (low, high)
+        )
         words = self._bytes[start:stop]
         self._read.append(words)
         return words.tobytes
@@ -155,7 +157,7 @@ class Segment:
         row = meeting % 2
         cached = self._cached_rows.get((half, row, ranges))
         own, reads = cached or self._row(half, row, ranges)
-        self.words[own] = word = code * _MEETINGS + meeting + 1
+        self.words[own] = word = code * _MEETINGS_PER_CALL + meeting + 1
         return _packed(word), reads
 
     def _row(self, half: int, row: int, ranges: Ranges) -> tuple[int, Reads]:
@@ -167,7 +169,7 @@ class Segment:
 
     def not_come(self, half: int, code: int, meeting: int, ranges: Ranges) -> list[int]:
         """The ranks in ranges that have not come to a meeting."""
-        word, row = code * _MEETINGS + meeting + 1, meeting % 2
+        word, row = code * _MEETINGS_PER_CALL + meeting + 1, meeting % 2
         later = (word, word + 1)  # a rank at the next meeting has been here
         return [
             self.ranks[place]
@@ -204,12 +206,12 @@ class Segment:
 
 def segment_bytes(ranks: int, half: int) -> int:
     """The bytes of a segment for a number of ranks and a half of `half` data bytes."""
-    words = _pages(HALVES * _ROWS * ranks * _WORD)
+    words = _pages(HALVES * _ROWS_PER_HALF * ranks * _WORD_BYTES)
     return words + HALVES * (_pages(half) + _pages(ranks * SAID_BYTES))
 
 
 def _pages(nbytes: int) -> int:
-    return -(-nbytes // _PAGE) * _PAGE
+    return -(-nbytes // _PAGE_BYTES) * _PAGE_BYTES
 
 
 class Turns:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, cast
 from mpi4py import MPI
 
 from ...settings import seconds
-from ..waiting.errors import OF_USERS
+from ..waiting.errors import USER_EXCEPTIONS
 from .family import Comm
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class CollectiveMethods(Comm):
         try:
             call = _Call(context, operation, "blocking", algorithm, args)
             _forms.run(self, context, call)
-        except OF_USERS as error:
+        except USER_EXCEPTIONS as error:
             # These errors say who, what and why, on many ranks at once. A traceback of
             # isthmus would be ten further lines on each rank.
             raise error.with_traceback(None) from None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .context import Context
 
 #: the tag of descriptions; the tags of calls begin at 1
-_TAG = 0
+_CHECKED_TAG = 0
 
 
 class _Exchange:
@@ -32,12 +32,12 @@ class _Exchange:
         self.rows: list[Any] = [None] * comm.Get_size()
         self.rows[own] = row
         self._missing = [r for r in range(len(self.rows)) if r != own]
-        self._sends = [comm.isend(row, r, _TAG) for r in self._missing]
+        self._sends = [comm.isend(row, r, _CHECKED_TAG) for r in self._missing]
 
     def are_complete(self) -> bool:
         """Receive the rows that have arrived, and tell whether all have."""
-        for r in [r for r in self._missing if self._comm.Iprobe(r, _TAG)]:
-            self.rows[r] = self._comm.recv(None, r, _TAG)
+        for r in [r for r in self._missing if self._comm.Iprobe(r, _CHECKED_TAG)]:
+            self.rows[r] = self._comm.recv(None, r, _CHECKED_TAG)
             self._missing.remove(r)
         return not self._missing and bool(MPI.Request.Testall(self._sends))
 

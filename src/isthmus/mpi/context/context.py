@@ -56,20 +56,21 @@ if TYPE_CHECKING:
     from ..plan.plan import Plan
 
 #: chunks of a half of node memory: four for a call at a time, and space for rounding
-CHUNKS = 5
+CHUNKS_PER_HALF = 5
 #: with devices, messages are cut into pieces of so many bytes, since a piece is copied
 #: while the next piece is under way
 DEVICE_PIECE_BYTES = 1 << 21
-#: the tag of messages about a failure, counted down from the largest tag, the tag of a
-#: report
-_FAILED_TAG = 1
+#: the tag of messages about a failure is so far below the largest tag, that of reports
+_FAILURE_TAG_BELOW_LIMIT = 1
 
 _log = logging.getLogger("isthmus")
 #: mpi4py's class: a user's program may replace the attribute of MPI later
 Native = MPI.Intracomm
 
-FORKED = "isthmus: MPI belongs to the process that started it, not to one it forked"
-FREED = "isthmus: the communicator was freed"
+FORKED_ERROR = (
+    "isthmus: MPI belongs to the process that started it, not to one it forked"
+)
+FREED_ERROR = "isthmus: the communicator was freed"
 _contexts: WeakSet[Context] = WeakSet()
 is_forked = False
 
@@ -79,7 +80,7 @@ def _refuse_after_fork() -> None:
     global is_forked
     is_forked = True
     for context in _contexts:
-        context.refused = FORKED
+        context.refused = FORKED_ERROR
 
 
 os.register_at_fork(after_in_child=_refuse_after_fork)
@@ -172,7 +173,7 @@ class Context:
         self.shares_nodes = len(set(self.nodes)) < len(self.nodes)
         hosts = tuning.host_costs(tuned, comm)
         half = memory.segments[0].half_bytes
-        self.placement = Placement(self.nodes, hosts, half // CHUNKS)
+        self.placement = Placement(self.nodes, hosts, half // CHUNKS_PER_HALF)
         device_piece = DEVICE_PIECE_BYTES if self.devices else 0
         self.cut = message_piece_bytes(self.nodes) or device_piece
         self.tuned = tuning.message_costs(tuned, self.nodes)
@@ -304,7 +305,7 @@ class Context:
         The participants of a smaller call agree on a tag, since the ranks may have
         taken part in different calls before.
         """
-        first, last = 3 * self.tag_limit // 4, self.tag_limit - _FAILED_TAG
+        first, last = 3 * self.tag_limit // 4, self.tag_limit - _FAILURE_TAG_BELOW_LIMIT
         if participants is not None:
             return self._agreed_tag(range(first, last), sorted(participants))
         tags = range(self.tag_limit // 2 + 1, first)
@@ -409,7 +410,7 @@ class Context:
 
         The probe for reports also lets the MPI library make progress.
         """
-        tag, comm = self.tag_limit - _FAILED_TAG, self.comm
+        tag, comm = self.tag_limit - _FAILURE_TAG_BELOW_LIMIT, self.comm
         status = MPI.Status()
         if not comm.Iprobe(MPI.ANY_SOURCE, tag, status):
             return None
@@ -423,7 +424,7 @@ class Context:
         for channel in self._channels():
             channel.memory.leave(error)
         code = bytes([REASONS.index(reason_of(error))])
-        tag = self.tag_limit - _FAILED_TAG
+        tag = self.tag_limit - _FAILURE_TAG_BELOW_LIMIT
         for rank in set(range(self.size)).difference(ranks_of_node):
             message = [code, MPI.BYTE]
             self.orphans.append((self.comm.Isend(message, rank, tag), code))
@@ -498,7 +499,7 @@ class Context:
     def leave(self) -> None:
         """Refuse later calls, without a call of MPI."""
         self.is_freed = True
-        self.refused = self.refused or FREED
+        self.refused = self.refused or FREED_ERROR
 
     def free(self) -> None:
         """Free all resources; collective, like `Comm.Free`."""
@@ -553,7 +554,7 @@ def context_of(
     A communicator may have contexts of several names.
     """
     if is_forked:
-        raise RuntimeError(FORKED)
+        raise RuntimeError(FORKED_ERROR)
     limit = limit_of(comm)
     try:
         context = attached(comm, name, lambda x: bounded(partial(make, x), limit))

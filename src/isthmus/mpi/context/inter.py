@@ -31,7 +31,7 @@ from ..waiting.bounded import bounded
 from ..waiting.errors import ProcessLost
 from .attribute import limit_of
 from .channel import Channel, RootedChannel
-from .context import CHUNKS, Context, Native
+from .context import CHUNKS_PER_HALF, Context, Native
 
 if TYPE_CHECKING:
     from ..arguments.readers import Reader
@@ -101,7 +101,7 @@ class InterContext(Context):
         if ranks is None:
             return placement
         half = self._rooted_turns[0].segment.half_bytes
-        return replace(placement.only(ranks), chunk_bytes=half // CHUNKS)
+        return replace(placement.only(ranks), chunk_bytes=half // CHUNKS_PER_HALF)
 
     def _use(self, memory: NodeMemory) -> None:
         """Set up the channels of all calls in a node memory."""

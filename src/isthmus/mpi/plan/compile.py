@@ -59,7 +59,7 @@ Runs: TypeAlias = Sequence[Run]
 #: the longest message; a longer message is cut, since an int counts the bytes
 LONGEST_MESSAGE_BYTES = 1 << 30
 #: bytes to which the scratch of each message is aligned: enough for every basic type
-SCRATCH_ALIGNMENT = 64
+SCRATCH_ALIGNMENT_BYTES = 64
 #: a longer copy takes more than a few microseconds and lets other threads run
 LONG_COPY_BYTES = 1 << 16
 #: up to so many runs are copied singly, in half a microsecond each; more are packed by
@@ -203,7 +203,7 @@ class Compiler:
 
     def bounce(self, nbytes: int) -> Run:
         """New scratch of so many bytes, aligned for every basic type."""
-        start = -(-self.scratch // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+        start = -(-self.scratch // SCRATCH_ALIGNMENT_BYTES) * SCRATCH_ALIGNMENT_BYTES
         self.scratch = start + nbytes
         return Run(TMP, start, self.scratch)
 

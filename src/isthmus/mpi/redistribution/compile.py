@@ -18,7 +18,7 @@ from ...redistribution.runs import elements_of
 from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send, Steps
 from ...schedules.program import extent
 from ..buffers.selection import Selection
-from ..plan.compile import LONGEST_MESSAGE_BYTES, SCRATCH_ALIGNMENT
+from ..plan.compile import LONGEST_MESSAGE_BYTES, SCRATCH_ALIGNMENT_BYTES
 from ..plan.steps import (
     TMP,
     Await,
@@ -117,7 +117,7 @@ class FieldsCompiler:
 
     def _room(self, nbytes: int) -> int:
         """The offset of reserved bytes of scratch."""
-        start = -(-self.scratch // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+        start = -(-self.scratch // SCRATCH_ALIGNMENT_BYTES) * SCRATCH_ALIGNMENT_BYTES
         self.scratch = start + nbytes
         return start
 

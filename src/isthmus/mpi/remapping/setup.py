@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 REMAPPING_CLASS = "isthmus.Remapping"
 #: the norms of rows, in ESMF's words, and the treatments of values that are NaN
 NORMS = (None, "fracarea")
-MISSING = (None, "renormalise")
+MISSING_TREATMENTS = (None, "renormalise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _check(
         raise ValueError(f"dtype must be floating-point, not {options.dtype}")
     if options.norm not in NORMS:
         raise ValueError(f'norm must be None or "fracarea", not {options.norm!r}')
-    if options.missing not in MISSING:
+    if options.missing not in MISSING_TREATMENTS:
         raise ValueError(
             f'missing must be None or "renormalise", not {options.missing!r}'
         )

@@ -80,6 +80,6 @@ class ProcessLost(RuntimeError):
 
 
 #: the exceptions that users catch; a traceback shows them as isthmus.Stalled and so on
-OF_USERS = (MismatchError, Interrupted, Stalled, ProcessLost)
-for _error in OF_USERS:
+USER_EXCEPTIONS = (MismatchError, Interrupted, Stalled, ProcessLost)
+for _error in USER_EXCEPTIONS:
     _error.__module__ = "isthmus"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 #: copies from a device begun ahead of the awaited copy: to begin all of them at once
 #: would delay the first message
-COPIES_AHEAD = 3
+MOST_COPIES_AHEAD = 3
 
 
 class Transfer:
@@ -31,7 +31,7 @@ class Transfer:
 
     def _fetch_ahead(self) -> None:
         fetches = self._plan.fetches
-        last = min(self._complete + COPIES_AHEAD, len(fetches))
+        last = min(self._complete + MOST_COPIES_AHEAD, len(fetches))
         for buffer, start, stop in fetches[len(self._events) : last]:
             fetch = self._copies.fetch(self._arrays[buffer], start, stop)
             self._events.append(fetch)
