@@ -90,7 +90,7 @@ class FieldsCompiler:
         cut: int,
         is_typed: bool,
     ) -> None:
-        """With the largest message in bytes, or a `cut` of 0.
+        """`cut` is the largest message in bytes, or 0.
 
         In memory of the host (`is_typed`), long runs are sent by datatypes of MPI.
         """

@@ -167,7 +167,7 @@ class Mover:
         """The checked fields of a call.
 
         All ranks agree at the first call and in the checked mode. Later calls are not
-        compared, since an agreement takes longer than a short redistribution.
+        compared, since an agreement takes several collectives.
         """
         context = self.context
         context.check_usable()

@@ -1,7 +1,7 @@
 """Packing on a device, by the library of the arrays.
 
 The library (torch, CuPy) copies between arrays of integers made from addresses. Packing
-needs no type of the data, so that arrays of any type, element or layout can be packed.
+needs no type of the data, so that fields of any type can be packed.
 """
 
 from __future__ import annotations
