@@ -34,23 +34,28 @@ class Plan:
     node: int = 0
     #: the bytes that this rank says in the steps of a question
     said: bytes = b""
-    #: the numbers of the ranks with a part in the call; None for all ranks
+    #: the numbers of the ranks with a part in the call; None for all ranks, empty on a
+    #: rank without a part
     participants: tuple[int, ...] | None = None
-    #: the number of the root of a call in which some ranks have no part
+    #: the number of the root, if any; between groups each root has a channel, since
+    #: further ranks of the root's group have no part in the call
     root: int | None = None
-    #: whether the arguments must be read at every call: data are staged, or in parts
+    #: whether the arguments must be read at every call: data are staged, or lie in more
+    #: buffers than one to send and one to receive
     must_read: bool = False
     #: whether the receive buffer is written, and whether the send buffer must not
     #: overlap the receive buffer
     writes: bool = False
     is_apart: bool = False
-    #: the index of the argument with the elements to combine; -1 without an operator
+    #: the index of the argument with the type of the elements to combine; -1 without an
+    #: operator
     operand: int = -1
     #: the MPI library's own call in place of steps
     native: NativeCall | None = None
     #: the copies from and to devices beside the messages
     transfers: Transfers | None = None
-    #: counts the calls before those that make steps of a trial of the candidates
+    #: counts a call, and tells whether the call makes a step of the trial of the
+    #: candidates, as all calls after the warm-up; None without a trial
     warm_up: Callable[[], bool] | None = None
     #: whether the participants number the call alike, and whether these are all ranks.
     #: The MPI library's own call is not numbered: only ranks with arrays on a device
@@ -66,7 +71,7 @@ class Plan:
     def __post_init__(self) -> None:
         is_counted = self.native is None and self.participants != ()
         object.__setattr__(self, "is_counted", is_counted)
-        object.__setattr__(self, "is_of_all", is_counted and self.root is None)
+        object.__setattr__(self, "is_of_all", is_counted and self.participants is None)
 
     @property
     def meets(self) -> bool:
