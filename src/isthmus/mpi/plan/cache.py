@@ -68,7 +68,8 @@ class Plans(OrderedDict[Hashable, "Plan"]):
             self.nbytes = 0
 
     def forget(self, is_meant: Callable[[Any], bool]) -> None:
-        """Remove the plans whose values satisfy a condition."""
+        """Remove the plans whose values satisfy a condition: of a freed redistribution
+        or remapping."""
         with self._lock:
             for values in list(filter(is_meant, self)):
                 self.nbytes -= self.pop(values).nbytes

@@ -173,7 +173,8 @@ class Operation:
         #: the answer of the ranks before an irregular call, and whether the operation
         #: ends with the answer
         self.answer, self.only_asks = b"", False
-        #: set before the first step that touches the node memory
+        #: the memory fence of the operation alone (see `fence_lock`), set before the
+        #: first step that touches the node memory
         self._fence: threading.Lock | None = None
         #: the index of the present step
         self._step_index = 0
@@ -283,7 +284,11 @@ class Operation:
 
     @classmethod
     def failed(cls, channel: Channel, error: BaseException) -> Operation:
-        """An operation that could not begin and is over."""
+        """An operation that could not begin and is over.
+
+        For a persistent request that MPI alone has started: the user's wait raises the
+        error.
+        """
         operation = cls.__new__(cls)
         operation.channel, operation.error, operation.done = channel, error, True
         operation._lock = None
