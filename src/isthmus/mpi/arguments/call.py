@@ -186,7 +186,7 @@ class Call:
         self._error = None
         if context.device == "refuse":
             on_devices.refuse()
-        if context.device == "direct" and self._is_direct():
+        if context.device == "direct" and self._try_direct():
             return
         self.copies = copies = calls.copies_of(
             context, self.name, self.args, is_persistent=self.form == PERSISTENT
@@ -199,8 +199,11 @@ class Call:
         except Exception as error:
             self._error = error
 
-    def _is_direct(self) -> bool:
-        """Whether the MPI library can take device memory; then wait for its data."""
+    def _try_direct(self) -> bool:
+        """Let the MPI library take device memory, after earlier work on the data.
+
+        False if a step of the plan would touch the memory from the host.
+        """
         from ..buffers.devices import calls, staged
 
         prefix = self.name, self.form, self.algorithm, "direct"
