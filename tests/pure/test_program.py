@@ -7,9 +7,9 @@ import numpy as np
 from isthmus.schedules.ir import Copy, Pieces, Recv, Round, Send, Span
 from isthmus.schedules.program import (
     extent,
+    map_spans,
     merge_rounds,
     per_rank,
-    place,
     shift,
     then,
     trim,
@@ -35,8 +35,10 @@ def test_shift_renumbers_peers():
     assert (r.comm[0].to, r.comm[1].frm) == (11, 12)
 
 
-def test_place_moves_messages_elsewhere():
-    (r,) = place(hello(1, 4), lambda s: (Span("tmp", s.start, 1), Span("tmp", 9, 3)))
+def test_map_spans_moves_messages_elsewhere():
+    (r,) = map_spans(
+        hello(1, 4), lambda s: (Span("tmp", s.start, 1), Span("tmp", 9, 3))
+    )
     assert [(s.buf, s.size) for s in r.comm[0].data] == [("tmp", 1), ("tmp", 3)]
 
 

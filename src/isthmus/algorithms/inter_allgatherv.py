@@ -25,7 +25,7 @@ from ..schedules.layout import (
     lesser,
     pick,
 )
-from ..schedules.program import delayed, merge_rounds, place, shift
+from ..schedules.program import delayed, map_spans, merge_rounds, shift
 from ..schedules.registry import Stage, algorithm
 from . import allgatherv
 from .parts.block_overlap import receives, sends
@@ -211,7 +211,7 @@ def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     own = replace(here.blocks, buf="tmp")[r][0]
     yield Round(then=(Copy(here.own(r)[0], own),))
     program = stage(first.n + second.n, here.base + r, everything)
-    yield from place(program, split_at_border)
+    yield from map_spans(program, split_at_border)
 
 
 def _across(r: Index, here: Side, there: Side) -> Program:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
 from ..schedules.layout import Blocks, Leaves, Mapped, Uneven
-from ..schedules.program import place
+from ..schedules.program import map_spans
 from ..schedules.registry import algorithm
 from .parts import gather
 from .parts.patterns import outer
@@ -82,7 +82,7 @@ def mixed(p: int, v: Index, blocks: Leaves, size: int = LARGE_BLOCK_BYTES) -> Pr
     large = counts >= size
     small = Uneven(np.where(large, 0, counts))
     if outer(v):
-        yield from place(_tree(p, 0, small), partial(_spread, blocks, small))
+        yield from map_spans(_tree(p, 0, small), partial(_spread, blocks, small))
         yield Round(tuple(Recv(int(i), blocks[int(i)]) for i in np.flatnonzero(large)))
     else:
         yield from _tree(p, v, small)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
 from ..schedules.layout import Blocks, Shares, Side, Uneven, clip, cut, lesser, pick
-from ..schedules.program import fused, lay, pad, place, shift
+from ..schedules.program import fused, lay, map_spans, pad, shift
 from ..schedules.registry import Stage, algorithm
 from .allgatherv_blocked_ring import sizes
 from .inter_allgatherv import balanced as between_two
@@ -122,7 +122,7 @@ def merged(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
     (own,) = here.blocks.within("tmp")[x]
     yield Round(then=(Copy(here.own(x)[0], own),))
     n = sum(side.n for side in sides)
-    yield from place(stage(n, here.base + x, everything), without_own)
+    yield from map_spans(stage(n, here.base + x, everything), without_own)
 
 
 # -- shares of the other groups' data, then an allgather inside each group

@@ -176,7 +176,7 @@ def _reverse_copy(s: Local, swapped: Callable[[Span], Span]) -> Copy:
     return Copy(swapped(s.dst), swapped(s.src), s.when)
 
 
-def place(program: Program, where: Callable[[Span], Spans]) -> Program:
+def map_spans(program: Program, where: Callable[[Span], Spans]) -> Program:
     """The program with the spans of its messages mapped by a function."""
 
     def moved(c: Comm) -> Comm:
@@ -214,7 +214,7 @@ def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:
         buf, start = where.get(span.buf, (span.buf, 0))
         return Span(buf, span.start + start, span.size)
 
-    for r in place(program, lambda span: (moved(span),)):
+    for r in map_spans(program, lambda span: (moved(span),)):
         steps = [type(s)(moved(s.src), moved(s.dst), s.when) for s in r.then]
         yield Round(r.comm, tuple(steps), r.meet)
 
@@ -232,7 +232,9 @@ def _matched(src: Spans, dst: Spans) -> Iterator[tuple[Span, Span]]:
             right.append(Span(y.buf, y.start + n, y.size - n))
 
 
-def scatter(program: Program, where: Mapping[str, Callable[[Span], Spans]]) -> Program:
+def map_buffers(
+    program: Program, where: Mapping[str, Callable[[Span], Spans]]
+) -> Program:
     """The plain rounds of a rank, with every buffer in several places.
 
     A local step becomes several, because the places of its source and of its target may
@@ -242,7 +244,7 @@ def scatter(program: Program, where: Mapping[str, Callable[[Span], Spans]]) -> P
     def moved(span: Span) -> Spans:
         return where[span.buf](span) if span.buf in where else (span,)
 
-    for r in place(iter(plain(program)), moved):
+    for r in map_spans(iter(plain(program)), moved):
         steps = (
             type(s)(src, dst)
             for s in r.then

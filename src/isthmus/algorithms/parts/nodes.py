@@ -38,7 +38,7 @@ import numpy as np
 
 from ...schedules.ir import Copy, Local, Program, Reduce, Round, Span, Spans
 from ...schedules.layout import Blocks, Shares, Uneven, cut
-from ...schedules.program import apart, lay, merge_rounds, pad, renumber, scatter
+from ...schedules.program import apart, lay, map_buffers, merge_rounds, pad, renumber
 from .. import allgatherv, reduce_scatter
 from .block_overlap import receives, sends
 from .patterns import log2
@@ -628,10 +628,10 @@ class Flow:
             program = renumber(self._sum(n, x, blocks), driver)
             own_places = {"send": self._held(x, k, chunk, base)}
             own_places["recv"] = _shifted(wanted, int(blocks.offset(x)))
-            yield from scatter(program, own_places)
+            yield from map_buffers(program, own_places)
         if self.everything:
             program = renumber(self._gather(n, x, blocks), driver)
-            yield from scatter(program, {"recv": wanted})
+            yield from map_buffers(program, {"recv": wanted})
 
     def _source(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
         """Lane k of vertex x of the sources, if the sinks are on other nodes."""
@@ -642,13 +642,13 @@ class Flow:
             across = Round(
                 tuple(sends(x, held, wanted, receiver, Span("lane", low, size)))
             )
-            yield from scatter(iter([across]), {"lane": own})
+            yield from map_buffers(iter([across]), {"lane": own})
             return
         yield from self._combined(x, k, chunk, base)
         driver = partial(self._driver, self.sources, k)
         program = renumber(self._sum(self.sources.n, x, held), driver)
         scratch = {"recv": ("tmp", 0), "tmp": ("tmp", int(held.size(0)))}
-        yield from scatter(lay(program, scratch), {"send": own})
+        yield from map_buffers(lay(program, scratch), {"send": own})
         yield Round(tuple(sends(x, held, wanted, receiver, Span("tmp", 0, size))))
 
     def _sink(self, y: int, k: int, chunk: Chunk, base: int) -> Program:
@@ -661,11 +661,11 @@ class Flow:
             yield from pad(iter(()), sum_rounds + (self.chunks == 1))
         sender = partial(self._driver, self.sources, k)
         across = Round(tuple(receives(y, held, wanted, sender, own)))
-        yield from scatter(iter([across]), {"lane": wanted_place})
+        yield from map_buffers(iter([across]), {"lane": wanted_place})
         if self.everything:
             driver = partial(self._driver, self.sinks, k)
             program = renumber(self._gather(self.sinks.n, y, wanted), driver)
-            yield from scatter(program, {"recv": wanted_place})
+            yield from map_buffers(program, {"recv": wanted_place})
 
     def _blocks(self, k: int, chunk: Chunk) -> tuple[Blocks, Blocks]:
         """The blocks of lane k on the sources, and the blocks needed by the sinks."""

@@ -40,13 +40,13 @@ from ...schedules.ir import (
 from ...schedules.layout import Shares, cut
 from ...schedules.program import (
     lay,
+    map_buffers,
     meanwhile,
     merge_rounds,
     pad,
     plain,
     reads,
     renumber,
-    scatter,
     then,
     writes,
 )
@@ -288,7 +288,9 @@ def _postponed(rounds: list[Round], footprint: int) -> Program:
     waiting: Sequence[Local] = ()
     postponed: list[Round] = []
     for t, round_ in enumerate(rounds):
-        (moved,) = scatter(iter([round_]), {"tmp": partial(_turned, footprint, t % 2)})
+        (moved,) = map_buffers(
+            iter([round_]), {"tmp": partial(_turned, footprint, t % 2)}
+        )
         current = Round(moved.comm, waiting)
         if postponed and meanwhile(current)[1]:
             postponed[-1] = Round(postponed[-1].comm, (*postponed[-1].then, *waiting))
