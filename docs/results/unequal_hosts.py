@@ -77,7 +77,7 @@ for op in ("Bcast", "Reduce", "Gather", "Scatter"):
         ways |= {"blind": call_of(blind, op, n), "auto": call_of(inter, op, n)}
         trials = {name: Trial(call) for name, call in ways.items()}
         found = medians(stand, trials, SECONDS * len(trials))
-        startup = inter._context().machine.startup
+        startup = inter._context().machine.startup_bytes
         model = times(collective, hosts, n, startup, q=WORLD.size - 1)
         if TOP:
             best, tree = (min(x, key=found.__getitem__) for x in (others, trees))

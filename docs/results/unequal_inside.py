@@ -71,7 +71,7 @@ for op in ("Bcast", "Reduce", "Gather", "Scatter"):
         ways["auto"]()
         taken = ours._last_algorithm()
         ms = medians(ways, SECONDS)
-        startup = ours._context().machine.startup
+        startup = ours._context().machine.startup_bytes
         model = times(collective, hosts, n, startup, p=WORLD.size, root=0)
         if TOP:
             best, tree = (min(x, key=ms.__getitem__) for x in (blind, TREES))

@@ -84,7 +84,7 @@ def test_estimates_are_near_the_simulation(kind, p):
     each = counts(kind, p, m)
     model = AlphaBeta(NETWORK.alpha, NETWORK.beta)
     for name, time in estimate.ours(np.array(each), NETWORK).items():
-        full = f"{name}(startup={NETWORK.startup})" if name[0] in "bc" else name
+        full = f"{name}(startup={NETWORK.startup_bytes})" if name[0] in "bc" else name
         full = name if name == "bruck" else full
         exact = schedule("allgatherv", full, counts=each).simulate(model).time
         assert 0.99 * exact <= time <= 1.3 * exact, name

@@ -48,7 +48,9 @@ def between(name, a, b, machine=BUILT_IN, nodes=()):
     """The schedule of an Allgatherv as a communicator makes it, from a rank's
     knowledge."""
     unit = unit_of(a.bits | b.bits)
-    placement = Placement(nodes, startup_bytes=machine.startup, ring_bytes=machine.ring)
+    placement = Placement(
+        nodes, startup_bytes=machine.startup_bytes, ring_bytes=machine.ring
+    )
     sizes = {"a": a.blocks(unit), "b": b.blocks(unit)}
     name = auto(a, b, machine) if name == "auto" else name
     record = COLLECTIVES["inter_allgatherv"]

@@ -154,12 +154,12 @@ def test_pieces_get_shorter_where_start_ups_do():
 def test_a_rank_builds_its_rounds_in_units():
     groups = ((64, 128), (32,), (0, 320, 96))
     sizes = {"groups": [[k // 32 for k in counts] for counts in groups]}
-    placement = Placement(startup_bytes=NETWORK.startup)
+    placement = Placement(startup_bytes=NETWORK.startup_bytes)
     record = COLLECTIVES["multi_allgatherv"]
     on_mpi = record.schedule("ring", sizes, placement, unit=32)
     schedule = isthmus.schedule(
         "multi_allgatherv",
-        f"ring(startup={NETWORK.startup / 32})",
+        f"ring(startup={NETWORK.startup_bytes / 32})",
         groups=[[k // 32 for k in counts] for counts in groups],
     )
     assert on_mpi.rank(2) == schedule.rank(2)

@@ -143,7 +143,7 @@ def test_samples_give_back_the_machine_they_come_from():
 
 def test_messages_that_seem_to_take_no_time_give_a_machine_all_the_same():
     fitted = fit.machine(Samples(2, {1: 2e-6, 9: 1e-6}, {1: 2e-6, 9: 1e-6}, {1: 1e-6}))
-    assert fitted.beta > 0 and fitted.startup > 0
+    assert fitted.beta > 0 and fitted.startup_bytes > 0
 
 
 def test_lines_cross_where_they_do():

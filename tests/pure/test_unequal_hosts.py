@@ -115,7 +115,7 @@ def test_auto_inside_a_group_takes_what_is_fastest_on_these_hosts(collective):
             sizes = {"counts": [n] * 8, "root": 2}
         assert not is_left
         taken.add(choice.name)
-        options = f"(startup={machine.startup})" * (choice.name == "circulant")
+        options = f"(startup={machine.startup_bytes})" * (choice.name == "circulant")
         example = schedule(collective, choice.name + options, hosts=SLOW, **sizes)
         for entry in algorithms(collective):
             if not entry.node_memory:

@@ -48,10 +48,12 @@ def cheapest(times: dict[str, float], case: str) -> Choice:
     return Choice(best, f"for {case}: {listed}")
 
 
-def _pipelined(fill: int, m: int, machine: MessageCosts, byte: float = 1.0) -> float:
+def _pipelined(
+    fill: int, m: int, machine: MessageCosts, slowdown: float = 1.0
+) -> float:
     """The time of m bytes in the best number of parts, after `fill` rounds that fill
-    the pipeline."""
-    alpha, moved = machine.alpha, m * byte * machine.beta
+    the pipeline. A byte takes `slowdown` times beta."""
+    alpha, moved = machine.alpha, m * slowdown * machine.beta
     return (fill + 1) * alpha + moved + 2 * sqrt(fill * alpha * moved)
 
 
@@ -69,19 +71,19 @@ def rooted_vector(
     """
     case = f"{m} bytes, a root and {q} others"
     if hosts is not None:
-        arguments = hosts, m, machine.startup, commutative
+        arguments = hosts, m, machine.startup_bytes, commutative
         return cheapest(unequal_hosts.times(collective, *arguments, q=q), case)
     # a reduction combines received data before they are sent on
-    byte = 1.5 if COLLECTIVES[collective].combines else 1.0
-    p, cost = q + 1, (machine.alpha, byte * machine.beta)
+    slowdown = 1.5 if COLLECTIVES[collective].combines else 1.0
+    p, cost = q + 1, (machine.alpha, slowdown * machine.beta)
     times = {
         "binomial": find(collective, "binomial").cost(p, m, *cost),
-        CHAIN_ALGORITHM: _pipelined(q - 1, m, machine, byte),
+        CHAIN_ALGORITHM: _pipelined(q - 1, m, machine, slowdown),
     }
     if commutative:
         # the partners change of the sends as well as of the receives
-        byte *= machine.changing**2
-        times["circulant"] = _pipelined(log2(p) - 1, m, machine, byte)
+        slowdown *= machine.changing**2
+        times["circulant"] = _pipelined(log2(p) - 1, m, machine, slowdown)
     else:
         times["reduce_scatter"] = find(collective, "reduce_scatter").cost(p, m, *cost)
     return cheapest(times, case)
@@ -96,7 +98,9 @@ def rooted_blocks(
     """
     case = f"{k} bytes a rank, a root and {q} others"
     if hosts is not None:
-        simulated = unequal_hosts.times(collective, hosts, k, machine.startup, q=q)
+        simulated = unequal_hosts.times(
+            collective, hosts, k, machine.startup_bytes, q=q
+        )
         return cheapest(simulated, case)
     moved = q * k * machine.beta
     times = {
@@ -113,9 +117,9 @@ def reduction(
     """The algorithm of Allreduce or Reduce_scatter, of m bytes a rank, between groups
     of p and q."""
 
-    def cost(name: str, byte: float = 1.0) -> float:
+    def cost(name: str, slowdown: float = 1.0) -> float:
         claimed = find(collective, name).cost
-        return float(claimed(p, q, m, machine.alpha, byte * machine.beta))
+        return float(claimed(p, q, m, machine.alpha, slowdown * machine.beta))
 
     shares = "bruck" if commutative else "ordered"
     in_shares = {shares: cost(shares, machine.changing)}

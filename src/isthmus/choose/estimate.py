@@ -48,7 +48,7 @@ class MessageCosts:
     changing: float = 1.0
 
     @property
-    def startup(self) -> float:
+    def startup_bytes(self) -> float:
         """The number of bytes that pass in the time of a start-up."""
         return self.alpha / self.beta
 
@@ -74,8 +74,8 @@ def parts(p: int, q: int, a: int, b: int, machine: MessageCosts) -> int:
     if machine.changing <= 1 or max(p, q) == 1:
         return 1
     share, rounds = max(a / q, b / p), max(p, q) - 1
-    best = sqrt(share / machine.startup)
-    most = max(a, b) / (2 * rounds * machine.startup)
+    best = sqrt(share / machine.startup_bytes)
+    most = max(a, b) / (2 * rounds * machine.startup_bytes)
     return min(max(round(min(best, most)), 1), MAX_PARTS)
 
 
@@ -122,7 +122,7 @@ def pat(counts: np.ndarray, machine: MessageCosts, nodes: Sequence[int]) -> floa
 def circulant(counts: np.ndarray, machine: MessageCosts) -> float:
     """The time of all broadcasts at once on a circulant graph, in the best number of
     parts."""
-    p, m, n = len(counts), int(counts.sum()), best_n(counts, machine.startup)
+    p, m, n = len(counts), int(counts.sum()), best_n(counts, machine.startup_bytes)
     filling, full = volumes(counts)
     longest = machine.far * (full + (filling - full) / n)
     return machine.time(n - 1 + log2(p), longest, (p - 1) * m)
@@ -143,7 +143,7 @@ def ours(
 ) -> dict[str, float]:
     """The candidate algorithms of isthmus, and their times."""
     p = len(counts)
-    size = best(counts, 1, machine.startup)
+    size = best(counts, 1, machine.startup_bytes)
     ring_in_pieces = "node_ring" if machine.sharing > 1 else "blocked_ring"
     few_rounds = "bruck" if p & (p - 1) else "recursive_doubling"
     times = {

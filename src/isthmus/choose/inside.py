@@ -77,7 +77,7 @@ def bcast(
         return Choice("circulant", "for more bytes than an int can count"), False
     costs, counts = machine(), np.array([nbytes] + [0] * (p - 1))
     if hosts is not None:
-        arguments = hosts, nbytes, costs.startup
+        arguments = hosts, nbytes, costs.startup_bytes
         ours = unequal_hosts.times("bcast", *arguments, p=p, root=root)
         library = min(ours["binomial"], ours["scatter_allgather"])
         return _compared(ours, library, case, costs)
@@ -108,7 +108,7 @@ def reduce(
     if p <= 2 or hosts is None or _is_short_on_links(nbytes, hosts):
         return fallback(name, f"for {case}")
     costs = machine()
-    arguments = hosts, nbytes, costs.startup, commutative
+    arguments = hosts, nbytes, costs.startup_bytes, commutative
     ours = unequal_hosts.times("reduce", *arguments, p=p, root=root)
     library = ours["binomial"]
     if commutative:
@@ -137,7 +137,7 @@ def rooted_blocks(
     if p <= 2 or hosts is None or _is_short_on_links(nbytes, hosts):
         return fallback("linear", f"for {case}")
     costs = machine()
-    arguments = hosts, nbytes, costs.startup
+    arguments = hosts, nbytes, costs.startup_bytes
     ours = unequal_hosts.times(collective, *arguments, p=p, root=root)
     # MPICH 5.0.2 takes the binomial algorithm, Open MPI 5.0.11 on few processes the
     # linear one: where the library's algorithm is the better one, ours is hardly slower

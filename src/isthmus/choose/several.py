@@ -45,7 +45,7 @@ def _balanced(counts: Sequence[np.ndarray], machine: MessageCosts) -> float:
 
 def _ring(counts: Sequence[np.ndarray], machine: MessageCosts) -> float:
     """The time of the ring, whose pieces follow each other from group to group."""
-    size = best_size(counts, machine.startup)
+    size = best_size(counts, machine.startup_bytes)
     return ring_rounds(counts, size) * (machine.alpha + size * machine.beta)
 
 

@@ -18,18 +18,18 @@ def times(
     collective: str,
     hosts: Hosts,
     nbytes: int,
-    startup: float,
+    startup_bytes: float,
     commutative: bool = True,
     **sizes: int,
 ) -> dict[str, float]:
     """Seconds of each algorithm for the bytes of a vector or of a rank's block.
 
     Bytes are rounded up to a power of two, since a simulation takes long and its result
-    is cached. `startup` is in bytes.
+    is cached. `startup_bytes` pass in the time of a start-up.
     """
     rounded = 1 << (nbytes - 1).bit_length() if nbytes else 0
     return {
-        entry.name: _time(collective, entry, hosts, rounded, startup, **sizes)
+        entry.name: _time(collective, entry, hosts, rounded, startup_bytes, **sizes)
         for entry in algorithms(collective)
         if not entry.node_memory and (commutative or not entry.commutative)
     }
@@ -41,7 +41,7 @@ def _time(
     entry: Algorithm,
     hosts: Hosts,
     nbytes: int,
-    startup: float,
+    startup_bytes: float,
     **sizes: int,
 ) -> float:
     from ..cost.machine import Unequal
@@ -50,6 +50,8 @@ def _time(
     all_sizes: dict[str, Any] = {**sizes, "m" if "m" in example else "k": nbytes}
     if "counts" in example:  # of p ranks
         all_sizes = {"counts": [nbytes] * sizes["p"], "root": sizes["root"]}
-    options = f"(startup={max(startup, 1.0)})" if "startup" in entry.options else ""
+    options = (
+        f"(startup={max(startup_bytes, 1.0)})" if "startup" in entry.options else ""
+    )
     rounds = schedule(collective, entry.name + options, hosts=hosts, **all_sizes)
     return float(rounds.simulate(Unequal(hosts)).time)

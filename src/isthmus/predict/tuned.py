@@ -45,7 +45,7 @@ def fitted(collective: str, name: str, tuned: Tuned) -> str:
     """The name of an algorithm with the start-up that a communicator would pass."""
     if "(" in name or "startup" not in resolve(collective, name)[0].options:
         return name
-    return f"{name}(startup={max(tuned.machine.startup, 1.0)})"
+    return f"{name}(startup={max(tuned.machine.startup_bytes, 1.0)})"
 
 
 def _level(costs: MessageCosts, size: int | None) -> Level:

@@ -96,7 +96,7 @@ class InterContext(Context):
         """The placement of ranks, with smaller halves for calls with a root."""
         machine = self.machine
         placement = replace(
-            self.placement, startup_bytes=machine.startup, ring_bytes=machine.ring
+            self.placement, startup_bytes=machine.startup_bytes, ring_bytes=machine.ring
         )
         if ranks is None:
             return placement

@@ -60,7 +60,7 @@ class IntraContext(Context):
         """
         if "startup" not in algorithm.options:
             return self.placement
-        return replace(self.placement, startup_bytes=self.machine.startup)
+        return replace(self.placement, startup_bytes=self.machine.startup_bytes)
 
     def measure_for(self, collective: str, algorithm: str) -> None:
         """Measure messages now, if the schedules of an algorithm depend on their costs.

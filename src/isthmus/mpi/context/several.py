@@ -68,7 +68,7 @@ class SeveralContext(Context):
         self, algorithm: Algorithm, ranks: Sequence[int] | None
     ) -> Placement:
         """The placement of ranks, with the costs of messages."""
-        startup, ring = self.machine.startup, self.machine.ring
+        startup, ring = self.machine.startup_bytes, self.machine.ring
         return replace(self.placement, startup_bytes=startup, ring_bytes=ring)
 
     @cached_property
