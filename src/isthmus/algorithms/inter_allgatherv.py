@@ -184,7 +184,6 @@ def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     ),
     staged=True,
     own_counts=True,
-    joint=True,
 )
 def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """One allgatherv over both groups, which discards the blocks of the local group.

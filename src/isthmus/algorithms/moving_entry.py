@@ -389,7 +389,6 @@ def scatter_cost(
     paper="isthmus",
     cost=gather_cost,
     own_counts=True,
-    joint=True,
 )
 def moving_entry(
     r: Index,

@@ -30,8 +30,8 @@ CountsDraw = Callable[[np.random.Generator, int], list[int]]
 
 #: the number of groups of a collective; 3 stands for any number
 INSIDE, BETWEEN, SEVERAL = 1, 2, 3
-#: the data that a rank gives, or gets: a vector, a block, a block for each rank that it
-#: sends to or receives from, or nothing
+#: the data that one rank gives, or gets: a vector, a block, a block for each rank that
+#: it sends to or receives from, or nothing
 VECTOR, BLOCK, BLOCKS, NOTHING = "vector", "block", "a block for each", "nothing"
 
 
@@ -62,7 +62,8 @@ class Collective:
     operations: tuple[str, ...]
     #: INSIDE, BETWEEN or SEVERAL
     groups: int
-    #: VECTOR, BLOCK, BLOCKS or NOTHING; with a root, the data that the root has or gets
+    #: VECTOR, BLOCK, BLOCKS or NOTHING: what a rank with a contribution gives, and what
+    #: a rank with a result gets; with a root, one of the two is the root alone
     gives: str
     gets: str
     #: makes the programs and the promise, from an algorithm, a stage or None, and sizes

@@ -19,8 +19,8 @@ MEMORY_SECONDS = (1e-6, 1e-10)
 class Hosts:
     """Start-up time and time per element of the host of each rank.
 
-    A message takes the time of its slower end; between ranks of a node, the time of a
-    message through memory.
+    An element is a byte unless `in_units` has made it larger. A message takes the time
+    of its slower end; between ranks of a node, the time of a message through memory.
     """
 
     alphas: tuple[float, ...]

@@ -49,11 +49,13 @@ class Algorithm:
     program: Callable[..., Program]
     paper: str
     #: time of the regular problem in the alpha-beta model: (p, k, alpha, beta) inside a
-    #: group, and of a root and the p - 1 leaves of another; between two groups (p, q,
-    #: sizes …, alpha, beta), and for an allgather the cost of its stage; of those that
-    #: share memory, (sizes …, cluster), see `node_costs`
+    #: group of p with blocks, or vectors, of size k, and of a root and the p - 1 leaves
+    #: of another group; between groups of p and q (p, q, sizes …, alpha, beta),
+    #: and for an allgather the cost of its stage; of those that share memory, (sizes …,
+    #: cluster), see `node_costs`. beta is the time of one unit of the sizes, an element
+    #: or a byte
     cost: Callable[..., float]
-    #: whether the algorithm works for a group of a size
+    #: whether the algorithm works for a group of a size; asked inside one group only
     needs: Callable[[int], bool] = lambda n: True
     #: the last stage is an intragroup allgather that the caller may choose
     staged: bool = False
@@ -62,11 +64,8 @@ class Algorithm:
     own_counts: bool = False
     #: a rank must know the counts of the remote group's result as well
     other_counts: bool = False
-    #: every rank sends a whole block to every remote rank, all at once: nonblocking
-    #: forms are a single request of the MPI library
+    #: every rank sends a whole block to every remote rank, all at once
     whole_blocks: bool = False
-    #: data of both groups travel together, so both are cut into equal units
-    joint: bool = False
     #: combines contributions in any order: for commutative operators only
     commutative: bool = False
     #: the ranks of a node share memory: the program takes the placement as `nodes`, and

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ScheduleError(Exception):
-    """A schedule breaks a rule of the form or its contract."""
+    """A schedule breaks a rule of the intermediate form or its contract."""
 
 
 class Deadlock(ScheduleError):

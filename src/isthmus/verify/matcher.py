@@ -6,9 +6,9 @@ may be rounds ahead. Sends are synchronous; a rank enters the next round when al
 messages of the round have moved, and after a meeting when all ranks of the node have
 come.
 
-The form says nothing else about time. The effect of a message is the business of a
-watcher: the reference machine moves marks, pictures and pages keep the steps, cost
-models take the messages of a step together.
+The intermediate form (`ir`) says nothing else about time. The effect of a message is
+the business of a watcher: the reference machine moves marks, pictures and pages keep
+the steps, cost models take the messages of a step together.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PostedEnd:
 
 
 class Watcher(Protocol):
-    """The receiver of all events of a run, in an order that the form allows."""
+    """The receiver of all events of a run, in an order that the rules above allow."""
 
     def enters(self, rank: Rank, r: Round) -> None:
         """A rank enters a round."""

@@ -1,4 +1,6 @@
-"""The reference machine: all ranks in one process, the definition of the form.
+"""The reference machine: all ranks in one process.
+
+It defines what the intermediate form (`ir`) means.
 
 `matcher` decides which ranks wait: sends are synchronous, so a schedule that relies on
 buffering ends in `Deadlock`. The effect on memory is here. Memory holds marks (see

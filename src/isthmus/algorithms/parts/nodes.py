@@ -80,8 +80,9 @@ def shape(
     """The number of chunks, and of lanes, in which data go through nodes.
 
     A chunk has up to `size` elements, and there are a few chunks if start-ups take
-    little of their time. By default there are as many lanes as ranks on a node, if each
-    lane still sends as much as passes in the time of a start-up.
+    little of their time; `startup` elements pass in the time of a start-up. By default
+    there are as many lanes as ranks on a node, if each lane still sends as much as
+    passes in the time of a start-up.
     """
     chunks = max(ceil(amount.need / size), 1)
     if amount.messages:
@@ -97,7 +98,8 @@ def shape(
 
 
 def long_messages(part: float, chunks: int, lanes: int, startup: float) -> bool:
-    """Whether messages are long, if a vertex sends `part` elements to each vertex."""
+    """Whether messages are long, if a vertex sends `part` elements to each vertex, and
+    `startup` elements pass in the time of a start-up."""
     return part >= chunks * lanes * LONG_MESSAGE_STARTUPS * startup
 
 
@@ -352,11 +354,13 @@ class Flow:
     sources: Team
     sinks: Team
     by: str
+    #: where the vector lies on the sources before, and on the sinks after
     gives: Holding
     takes: Holding
     summed: bool = False
     chunks: int = 1
     lanes: int = 1
+    #: the elements that pass in the time of a start-up
     startup: float = 1.0
 
     def cut(self, chunks: int, lanes: int, startup: float) -> Flow:
@@ -792,8 +796,8 @@ def through_nodes(
 
     def placed_transfers(c: int) -> Iterator[tuple[Transfer, int]]:
         """The transfers, and the first element of each for chunk c in "node"."""
-        for transfer, footprint in zip(cut_transfers, starts, strict=False):
-            yield transfer, c % len(stages) * starts[-1] + footprint
+        for transfer, start in zip(cut_transfers, starts, strict=False):
+            yield transfer, c % len(stages) * starts[-1] + start
 
     def bring(c: int) -> Program:
         yield Round(
