@@ -12,7 +12,7 @@ message makes and frees a datatype (see `PostTyped`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -36,7 +36,6 @@ from .layouts import Layouts, joined, matched
 from .steps import (
     NODE,
     SAID,
-    SEND,
     TMP,
     Await,
     Copy,
@@ -99,7 +98,6 @@ class Compiler:
         self._longest = cut or LONGEST_MESSAGE_BYTES
         self.steps: list[Step] = []
         self.slots, self.scratch, self.node = 0, scratch, 0
-        self.writes = False
         self._has_entered, self._meetings = False, 0
         #: whether this rank's own block is not yet copied to its place in the receive
         #: buffer, and so is sent from the send buffer
@@ -123,7 +121,6 @@ class Compiler:
         if source == target:
             return
         pairs = list(matched(source, target))
-        self._note_written(target)
         is_packed = len(pairs) > MOST_RUNS_COPIED_SINGLY
         if is_packed and self._copy_packed(source, target):
             return
@@ -169,7 +166,6 @@ class Compiler:
         if isinstance(step, CopySpan):
             self.copy(source, target)
             return
-        self._note_written(target)
         longest = MOST_REDUCED_ELEMENTS * self._element
         for read, written in matched(source, target):
             nbytes = read.stop - read.start
@@ -228,7 +224,6 @@ class Compiler:
         scratch to the places of the data.
         """
         runs = self.layouts.runs(data)
-        self._note_written(runs)
         if len(runs) <= 1:
             run = runs[0] if runs else Run(SAID, 0, 0)
             return self._message(Post, rank, run), _nothing
@@ -259,7 +254,6 @@ class Compiler:
         function that compiles the copies to the places of the blocks.
         """
         runs = self.layouts.runs((call.whole,))
-        self._note_written(runs)
         whole, unpack = runs[0] if runs else Run(SAID, 0, 0), _nothing
         if len(runs) > 1:
             whole = self.bounce(sum(run.stop - run.start for run in runs))
@@ -269,9 +263,6 @@ class Compiler:
         offsets = tuple(whole.start + offset * unit for offset in call.offsets)
         self.add(Gather(True, whole.buffer, offsets, slot), whole.buffer)
         return [slot], unpack
-
-    def _note_written(self, runs: Iterable[Run]) -> None:
-        self.writes |= any(run.buffer not in (SEND, TMP, NODE, SAID) for run in runs)
 
     # -- rounds
 
