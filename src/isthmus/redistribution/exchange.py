@@ -138,7 +138,9 @@ def _ordered(exchange: Exchange, order: Sequence[Turn] | None) -> Iterator[Turn]
             yield Turn(number, m.peer, exchange.number, 0, m.total)
 
 
-def crossing(exchange: Exchange, order: Sequence[Turn] | None = None) -> list[Round]:
+def transfer_rounds(
+    exchange: Exchange, order: Sequence[Turn] | None = None
+) -> list[Round]:
     """The rounds from sources to targets: messages in order, then copies or reductions.
 
     All messages are in a single round, so that a late message delays no further ones.
@@ -169,10 +171,10 @@ def crossing(exchange: Exchange, order: Sequence[Turn] | None = None) -> list[Ro
     return [r for r in result if r.comm or r.then]
 
 
-def spreading(
+def replication_rounds(
     exchange: Exchange, unit: int = 1, nodes: Sequence[Hashable] = ()
 ) -> list[Round]:
-    """The rounds after `crossing`: replicas gather shares, and repeats are copied.
+    """The rounds after the transfer: replicas gather shares, and repeats are copied.
 
     `unit` is the bytes of an element, `nodes` has the node of each rank. Long shares go
     from node to node, so that no share enters a node twice.
@@ -224,8 +226,11 @@ def rounds(
     order: Sequence[Turn] | None = None,
     nodes: Sequence[Hashable] = (),
 ) -> list[Round]:
-    """All rounds of a rank: crossing, then spreading."""
-    return [*crossing(exchange, order), *spreading(exchange, nodes=nodes)]
+    """All rounds of a rank: of the transfer, then of the replication."""
+    return [
+        *transfer_rounds(exchange, order),
+        *replication_rounds(exchange, nodes=nodes),
+    ]
 
 
 def _steps(

@@ -319,8 +319,8 @@ def _flights(
 
 
 def compiled(
-    crossing: Sequence[Round],
-    spreading: Sequence[Round],
+    transfer_rounds: Sequence[Round],
+    replication_rounds: Sequence[Round],
     source: Sequence[Field],
     target: Sequence[Field],
     divisors: np.ndarray | None,
@@ -328,15 +328,15 @@ def compiled(
     cut: int,
     is_typed: bool,
 ) -> FieldsCompiler:
-    """The steps of the rounds, with a division of sums before the spreading."""
+    """The steps of the rounds, with a division of sums before the replication."""
     compiler = FieldsCompiler(source, target, cut=cut, is_typed=is_typed)
-    if n := extent(crossing, "tmp"):
+    if n := extent(transfer_rounds, "tmp"):
         compiler.tmp(n)
-    for r in crossing:
+    for r in transfer_rounds:
         compiler.add(r)
     if divisors is not None:
         for x in target:
             compiler.divide(x, divisors)
-    for r in spreading:
+    for r in replication_rounds:
         compiler.add(r)
     return compiler

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from ...redistribution.exchange import spreading
+from ...redistribution.exchange import replication_rounds
 from ...redistribution.layouts import Layout
 from ...redistribution.picture import draw
 from ...redistribution.runs import spread
@@ -191,8 +191,8 @@ class Redistribution:
         source, target = layouts[:n], layouts[n:]
         unit = sum(x.dtype.itemsize for x in source or target)
         compiler = compiled(
-            self.setup.crossing(unit),
-            spreading(self.exchange, unit, self.context.nodes),
+            self.setup.transfer_rounds(unit),
+            replication_rounds(self.exchange, unit, self.context.nodes),
             source,
             target,
             self._divisors() if self.combine == "mean" else None,

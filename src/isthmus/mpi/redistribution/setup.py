@@ -23,7 +23,7 @@ from ...redistribution.directory import (
     messages,
     split_by,
 )
-from ...redistribution.exchange import Exchange, crossing, received, regular
+from ...redistribution.exchange import Exchange, received, regular, transfer_rounds
 from ...redistribution.layouts import Layout
 from ...redistribution.messages import Message, wanted_runs
 from ...redistribution.order import MOST_ORDERED_PIECES, WHOLE_MESSAGE_BYTES, turns
@@ -57,11 +57,11 @@ class RedistributionSetup:
     #: a flow, or between groups perhaps a flow in each direction
     flows: tuple[Flow, ...]
 
-    def crossing(self, unit: int) -> list[Round]:
+    def transfer_rounds(self, unit: int) -> list[Round]:
         """The rounds from sources to targets, for elements of `unit` bytes."""
         least = max(WHOLE_MESSAGE_BYTES // max(unit, 1), 1)
         order = None if self.table is None else turns(self.table, least)
-        return crossing(self.exchange, order)
+        return transfer_rounds(self.exchange, order)
 
 
 def set_up(

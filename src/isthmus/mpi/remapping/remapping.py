@@ -248,7 +248,9 @@ class Remapping:
                 buffer += 1
         count = len(levels["source"] or levels["target"])
         assert self._setup.moving is not None
-        rounds = self._setup.moving.crossing(count * self._options.dtype.itemsize)
+        rounds = self._setup.moving.transfer_rounds(
+            count * self._options.dtype.itemsize
+        )
         ends = levels["source"], levels["target"]
         compiler = compiled(
             rounds, *ends, self._setup, self._options, cut=self.context.cut
