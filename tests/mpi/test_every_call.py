@@ -95,14 +95,14 @@ class Maker:
 def halves(nbytes: int) -> Iterator[None]:
     """Other halves of node memory, for contexts that are made here."""
     kinds = Context, InterContext
-    before = [kind.halves for kind in kinds]
+    before = [kind.half_sizes for kind in kinds]
     for kind in kinds if nbytes else ():
-        kind.halves = (nbytes,) * len(kind.halves)
+        kind.half_sizes = (nbytes,) * len(kind.half_sizes)
     try:
         yield
     finally:
         for kind, sizes in zip(kinds, before, strict=True):
-            kind.halves = sizes
+            kind.half_sizes = sizes
 
 
 def between(p: int) -> Callable[[MPI.Intracomm], Place]:

@@ -37,7 +37,8 @@ HALF_BYTES = 1 << 22
 #: bytes that a rank can say at a meeting: a cache line
 SAID_BYTES = 64
 _SHARED_FOLDER = "/dev/shm"
-#: bytes of a half for calls with a root, of which each direction between groups has two
+#: bytes of a half for calls with a root between groups; the roots of each group share
+#: two halves
 ROOTED_HALF_BYTES = 1 << 20
 #: rows of words in each half: two of meetings, and one each of ended calls, of the
 #: bytes that ranks contribute, and of the calls that a root may begin
@@ -409,21 +410,21 @@ class NodeMemory:
         self,
         comm: MPI.Intracomm,
         ranks: Sequence[int],
-        halves: Sequence[int] = (HALF_BYTES,),
+        half_sizes: Sequence[int] = (HALF_BYTES,),
         *,
         tag: int = 0,
         users: Sequence[int] | None = None,
     ) -> None:
         """Collective over the users (by default all ranks), with messages of a tag.
 
-        There is a segment for each size of halves. All users raise `MemoryError` if the
-        system of a single user refuses, since ranks with and without memory would
-        meet in different places.
+        Each of `half_sizes` has a segment. All users raise `MemoryError` if the system
+        of a single user refuses, since ranks with and without memory would meet in
+        different places.
         """
         users = ranks if users is None else users
         self.ranks, self.place = tuple(ranks), ranks.index(comm.Get_rank())
         n = len(ranks)
-        sizes = [segment_bytes(n, half) for half in halves]
+        sizes = [segment_bytes(n, half) for half in half_sizes]
         head = _pages(n)
         self._memory = shared_memory(comm, users, head + sum(sizes), tag)
         self._whole = memoryview(self._memory)

@@ -127,8 +127,9 @@ class Context:
     rank, as the number of the node's first rank.
     """
 
-    #: bytes of the halves of node memory, for each kind of turns
-    halves: Sequence[int] = (HALF_BYTES,)
+    #: bytes of a half of node memory: for calls that all ranks count, and between
+    #: groups for the calls of the roots of each group
+    half_sizes: Sequence[int] = (HALF_BYTES,)
     #: the readers of arguments, by operation of MPI
     readers: Mapping[str, Reader] = {}
     #: INSIDE, BETWEEN or SEVERAL
@@ -186,7 +187,7 @@ class Context:
         All ranks also learn nodes, threads and devices. If the ranks of a single node
         cannot share memory, no rank does, since all ranks must choose alike.
         """
-        memory, why = self._attempt(ranks_of_node, halves=self.halves)
+        memory, why = self._attempt(ranks_of_node, half_sizes=self.half_sizes)
         multiple = MPI.Query_thread() == MPI.THREAD_MULTIPLE
         devices = on_devices.taken(), on_devices.present()
         row = np.array([ranks_of_node[0], memory is not None, multiple, *devices])
@@ -201,7 +202,7 @@ class Context:
                 memory.free()
             _tell_once(why)
             rows[:, 0] = range(len(rows))
-            memory = NodeMemory(self.comm, [self.number], self.halves)
+            memory = NodeMemory(self.comm, [self.number], self.half_sizes)
         self.nodes: tuple[int, ...] = tuple(rows[:, 0].tolist())
         return memory
 
@@ -228,7 +229,7 @@ class Context:
         context.nodes = tuple(range(self.size))
         context.placement = replace(self.placement, nodes=context.nodes)
         context.plans = Plans()
-        context._use(NodeMemory(self.comm, [self.number], self.halves))
+        context._use(NodeMemory(self.comm, [self.number], self.half_sizes))
         return context
 
     # -- persistent calls
@@ -250,7 +251,9 @@ class Context:
         ranks_of_node = self.channel.segment.ranks
         users = sorted({*ranks_of_node}.intersection(ranks))
         half = _largest(self.comm, users, plan.node, tag)
-        memory, why = self._attempt(ranks_of_node, halves=[half], tag=tag, users=users)
+        memory, why = self._attempt(
+            ranks_of_node, half_sizes=[half], tag=tag, users=users
+        )
         is_complete = memory is not None
         if not {*ranks}.issubset(ranks_of_node):
             is_complete = not _largest(self.comm, ranks, int(not is_complete), tag)
@@ -551,7 +554,8 @@ def context_of(
 ) -> AnyContext:
     """The context of a communicator, created at the first collective call.
 
-    A communicator may have contexts of several names.
+    A communicator may have contexts of several names: its own, and one for each
+    coupling of it.
     """
     if is_forked:
         raise RuntimeError(FORKED_ERROR)

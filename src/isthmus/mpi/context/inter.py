@@ -67,7 +67,7 @@ class InterContext(Context):
     readers: Mapping[str, Reader] = BETWEEN_READERS
     groups = BETWEEN
     #: for calls of all ranks, for roots in group A, and for roots in group B
-    halves = HALF_BYTES, ROOTED_HALF_BYTES, ROOTED_HALF_BYTES
+    half_sizes = HALF_BYTES, ROOTED_HALF_BYTES, ROOTED_HALF_BYTES
 
     def __init__(self, inter: MPI.Intercomm) -> None:
         merged = Native(inter.Merge(_comes_second(inter)))
