@@ -439,7 +439,7 @@ def _reduce_scatter_task(
         return context.schedule("reduce_scatter", algorithm, sizes, operator.extent)
 
     if counts is None:
-        context.measure_for("reduce_scatter", algorithm)
+        context.measure_costs_for("reduce_scatter", algorithm)
         question = ask_each(context.group, recv.counts, first_column)
         return replace(task, schedule=schedule, question=question)
     return replace(task, schedule=partial(schedule, counts))
@@ -539,13 +539,13 @@ def alltoallv(
                 return replace(task, native=native)
     else:
         entry = fitting("alltoallv", algorithm, p)
-        context.measure_for("alltoallv", algorithm)
+        context.measure_costs_for("alltoallv", algorithm)
         if entry.node_memory:
             question = ask_each(
                 context.group, send.sizes, lambda rows: (algorithm, CountTable(rows))
             )
             contributions = _row_sums
-        elif entry.own_counts and p > 1:
+        elif entry.own_counts and p > 1:  # needs counts of the whole group
             question = _ask_passing(context, algorithm, send)
     own_algorithm = algorithm
 

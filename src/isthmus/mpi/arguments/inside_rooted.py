@@ -231,7 +231,7 @@ def _blocks_task(
             contributions=lambda: [own_bytes] * p,
         )
     if named(collective, algorithm).own_counts and p > 1:
-        context.measure_for(collective, algorithm)
+        context.measure_costs_for(collective, algorithm)
         return replace(
             task,
             schedule=schedule_of_counts,

@@ -62,7 +62,7 @@ class IntraContext(Context):
             return self.placement
         return replace(self.placement, startup_bytes=self.machine.startup_bytes)
 
-    def measure_for(self, collective: str, algorithm: str) -> None:
+    def measure_costs_for(self, collective: str, algorithm: str) -> None:
         """Measure messages now, if the schedules of an algorithm depend on their costs.
 
         All ranks measure together, while the arguments of a call are read. A call that

@@ -39,7 +39,8 @@ class Task:
     question: Question | None = None
     #: the contributions of all ranks; a function of the arguments of `schedule`
     contributions: Callable[..., Contributions] | None = None
-    #: the numbers of the ranks with a part in the call; None for all ranks
+    #: the numbers of the ranks with a part in the call; None for all ranks, empty on a
+    #: rank without a part
     participants: tuple[int, ...] | None = None
     #: steps in place of a schedule, if any
     steps: tuple[Step, ...] = ()
@@ -50,9 +51,10 @@ class Task:
     #: the index of this rank's own contribution among the received blocks; or, at a
     #: root, of the block among the sent blocks that stays at the root
     own_block: int | None = None
-    #: for the checked mode: the number of the root, where this rank knows the root; the
-    #: bytes sent to each rank, or to everyone; and the bytes expected from each rank
+    #: the number of the root, where this rank knows the root
     root: int | None = None
+    #: for the checked mode: the bytes sent to each rank, or to everyone, and the bytes
+    #: expected from each rank
     sent: int | dict[int, int] = 0
     expected: dict[int, int] = field(default_factory=dict)
 
