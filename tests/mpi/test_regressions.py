@@ -246,3 +246,49 @@ def test_a_nonblocking_call_that_asks_measures_before_it_returns(
     request.Wait()
     agree(comm, len(measured) == 1 and measured[0] < returned, str(measured))
     ours.Free()
+
+
+@pytest.mark.mpi(5)
+@pytest.mark.parametrize("operation", ["Igather", "Iscatter"])
+def test_calls_of_roots_without_remote_ranks_on_their_node_do_not_mix(
+    comm, operation, monkeypatch
+):
+    """The roots are 0 and 1, on a node of their own, and have four calls each under
+    way. The leaves begin when all of these are posted."""
+    monkeypatch.setenv("ISTHMUS_PER_NODE", "2")
+    groups = pair(comm, 2)
+    ours, is_root, n = groups.ours, comm.rank < 2, 4000
+    calls_of_roots = [(k, root) for k in range(4) for root in (0, 1)]
+
+    def values(k, root, leaf):
+        return np.full(n, 100 * k + 10 * root + leaf)
+
+    def start(k, root):
+        if is_root and root != comm.rank:
+            return getattr(ours, operation)(None, None, MPI.PROC_NULL), None, None
+        gathers, leaf = operation == "Igather", comm.rank - 2
+        whole = np.concatenate([values(k, root, i) for i in range(3)])
+        if is_root:
+            here = np.zeros_like(whole) if gathers else whole
+            ends = (None, here) if gathers else (here, None)
+            wanted = whole if gathers else None
+        else:
+            here = values(k, root, leaf) if gathers else np.zeros(n, int)
+            ends = (here, None) if gathers else (None, here)
+            wanted = None if gathers else values(k, root, leaf)
+        where = MPI.ROOT if is_root else root
+        return getattr(ours, operation)(*ends, where), here, wanted
+
+    ours.Barrier()
+    started = [start(*x) for x in calls_of_roots] if is_root else []
+    comm.Barrier()
+    started = started or [start(*x) for x in calls_of_roots]
+    for request, _, _ in reversed(started):
+        request.Wait()
+    wrong = [
+        calls_of_roots[i]
+        for i, (_, here, wanted) in enumerate(started)
+        if wanted is not None and not (here == wanted).all()
+    ]
+    agree(comm, not wrong, str(wrong))
+    groups.free()
