@@ -281,7 +281,7 @@ def run(cases: list[Series], rng: np.random.Generator, alone: np.random.Generato
     print(*cases, sep="\n")  # which is shown of a test that hangs
     calls = []
     for case in cases:
-        # MPI wants its collectives begun in one order, and a stage begins when it may
+        # the stage of the library is refused in the other forms
         forms = FORMS[:1] * 2 if str(case.algorithm).endswith("+library") else CALLS
         if case.algorithm in LIBRARYS and MPI.Get_version() < (4, 0):
             forms = tuple(form for form in forms if form != "persistent")

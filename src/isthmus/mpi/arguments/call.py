@@ -100,6 +100,18 @@ class Call:
 
     # -- the arguments
 
+    def _check_stage(self, algorithm: str) -> None:
+        """Refuse the library's own call as a stage of a call that is not blocking.
+
+        MPI wants the collectives of a communicator in one order on all ranks. The stages
+        of several calls under way begin when their data have come, in any order.
+        """
+        if self.form != BLOCKING and algorithm.endswith("+library"):
+            raise ValueError(
+                f"algorithm {algorithm!r}: the stage 'library' is for blocking calls; "
+                "name another stage, or none"
+            )
+
     def task(self) -> Task:
         """The arguments, read and checked at the first use."""
         if self._task is None:
@@ -118,6 +130,7 @@ class Call:
                 native = NativeCall(self.name, is_raw=True)
                 self._task = Task(algorithm=algorithm, native=native)
             else:
+                self._check_stage(algorithm)
                 reader = context.readers.get(self.name)
                 reader = reader or reader_of(self.name, context.groups)
                 self._task = reader(context, algorithm, self.form, *self.args)
