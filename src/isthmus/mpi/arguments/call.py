@@ -103,8 +103,8 @@ class Call:
     def _check_stage(self, algorithm: str) -> None:
         """Refuse the library's own call as a stage of a call that is not blocking.
 
-        MPI wants the collectives of a communicator in one order on all ranks. The stages
-        of several calls under way begin when their data have come, in any order.
+        MPI wants the collectives of a communicator in one order on all ranks. Stages of
+        several calls under way begin when their data have come, in any order.
         """
         if self.form != BLOCKING and algorithm.endswith("+library"):
             raise ValueError(
