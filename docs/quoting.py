@@ -8,10 +8,15 @@ page, under a mark that says where it is from, and a test compares the two:
     <!-- quote examples/several.py: world = … Free() -->    from one line to another
     <!-- quote examples/several.py: world = … -->           from one line to the end
     <!-- quote examples/pairwise.py: def pairwise -->       one function
+    <!-- quote ../src/isthmus -->                           the tree of a package
+    <!-- quote ../src/isthmus: folders -->                  its folders alone
+    <!-- quote ../tests: depth 1 -->                        what lies directly in it
 
-A line is named by any part of it; the first one that has it counts. Below the mark is a
-fenced block, or, for tables of Markdown, text up to `<!-- end of quote -->`. Paths are
-those from `docs`. Run as a program, it writes what files have now into all pages.
+A line is named by any part of it; the first one that has it counts. A tree has the
+first sentence of each file, cut to one line, so that pages and files agree. Below
+the mark is a fenced block, or, for tables of Markdown, text up to `<!-- end of quote
+-->`. Paths are those from `docs`. Run as a program, it writes what files have now into
+all pages.
 
 What an example prints stands below `<!-- output of examples/several.py -->`, after the
 command that starts it. Tests run that command. A line `…` stands for lines that a page
@@ -26,7 +31,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent, indent
+from textwrap import dedent, indent, shorten
 
 DOCS = Path(__file__).parent
 QUOTATION = re.compile(
@@ -40,6 +45,8 @@ OUTPUT = re.compile(
     r"\$ (?P<command>[^\n]*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+#: columns of a tree: where the sentences begin, and where lines end
+TREE_COLUMNS = 30, 98
 TIME = re.compile(r"\d+(\.\d+)?(?= (?:µs|ms|s)\b)")
 
 
@@ -78,7 +85,10 @@ class Quotation:
 
     def source(self) -> str:
         """The text as the file has it now."""
-        whole = (DOCS / self.path).read_text(encoding="utf-8")
+        path = (DOCS / self.path).resolve()
+        if path.is_dir():
+            return _tree(path, self.part or "")
+        whole = path.read_text(encoding="utf-8")
         return whole if self.part is None else dedent(_lines(whole, self.part))
 
 
@@ -109,6 +119,34 @@ def _function(whole: str, name: str) -> str:
     raise ValueError(f"no function is called {name}")
 
 
+def _tree(folder: Path, part: str, level: int = 0) -> str:
+    """The folder and what lies in it, a line each, as deep as a mark says."""
+    tree = _entry(folder / "__init__.py", f"{folder.name}/", level)
+    if part == f"depth {level}":
+        return tree
+    for path in sorted(folder.glob("*.py")):
+        if part != "folders" and path.name != "__init__.py":
+            tree += _entry(path, path.name, level + 1)
+    for path in sorted(folder.iterdir()):
+        if (path / "__init__.py").exists():
+            tree += _tree(path, part, level + 1)
+    return tree
+
+
+def _entry(path: Path, name: str, level: int) -> str:
+    """The name of a file or folder, and the first sentence of its docstring."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    sentence = re.split(r"(?<=[.?!])(?<!al\.)\s", " ".join(docstring.split()))[0]
+    column, end = TREE_COLUMNS
+    left = ("  " * level + name).ljust(column - 1) + " "
+    return (
+        left
+        + shorten(sentence.removesuffix("."), end - len(left), placeholder=" …")
+        + "\n"
+    )
+
+
 def quotations(page: str) -> Iterator[Quotation]:
     """All that a page quotes, in its order."""
     for match in QUOTATION.finditer(page):
@@ -131,8 +169,8 @@ def renewed(page: str) -> str:
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Every page of the documentation, and the README."""
-    for path in [*sorted(DOCS.rglob("*.md")), DOCS.parent / "README.md"]:
+    """Every page of the documentation, and those beside it."""
+    for path in [*sorted(DOCS.rglob("*.md")), *sorted(DOCS.parent.glob("*.md"))]:
         if "_build" not in path.parts:
             yield path, path.read_text(encoding="utf-8")
 
