@@ -140,11 +140,8 @@ def _entry(path: Path, name: str, level: int) -> str:
     sentence = re.split(r"(?<=[.?!])(?<!al\.)\s", " ".join(docstring.split()))[0]
     column, end = TREE_COLUMNS
     left = ("  " * level + name).ljust(column - 1) + " "
-    return (
-        left
-        + shorten(sentence.removesuffix("."), end - len(left), placeholder=" …")
-        + "\n"
-    )
+    text = shorten(sentence.removesuffix("."), end - len(left), placeholder=" …")
+    return f"{left}{text}".rstrip() + "\n"
 
 
 def quotations(page: str) -> Iterator[Quotation]:
