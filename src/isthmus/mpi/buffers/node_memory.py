@@ -318,6 +318,9 @@ class RootedTurns:
         self._places = [segment.ranks.index(r) for r in remote if r in segment.ranks]
         self._tells_roots = self._places[:1] == [segment.place]
         self.counts_all = segment.place in self._places
+        #: whether the node of a root has no rank of the remote group: nothing keeps two
+        #: calls of the root, or of two roots on the node, from using a half together
+        self.is_alone = not self._places
         #: the number of calls of all roots
         self._calls = 0
         #: by half, the last call: the number among all calls, the root's place, and the
@@ -352,7 +355,7 @@ class RootedTurns:
         assert turn is not None
         if not self.counts_all:
             go = self._go_at[half] + self.segment.place
-            return not self._places or words[go] > turn.number
+            return self.is_alone or words[go] > turn.number
         sequence, root_place, number = turn.before
         if (
             root_place is not None

@@ -36,6 +36,9 @@ class Channel:
         #: the turns of calls in the halves
         self.turns: Turns | RootedTurns = memory.turns
         self.isend, self.irecv = context.comm.Isend, context.comm.Irecv
+        #: whether nobody on the node gives the turns of the halves: then each call has
+        #: memory of its own in place of a half
+        self.is_alone = False
         #: the number of calls so far
         self.calls = 0
         self._first_tag, self._tag_count = tags.start, len(tags)
@@ -119,6 +122,7 @@ class RootedChannel(Channel):
         super().__init__(context, memory, tags)
         self.segment, self._root = turns.segment, root
         self.turns = self._rooted_turns = turns
+        self.is_alone = turns.is_alone
 
     def count(self, operation: Operation) -> None:
         """Number a call, which goes ahead from now on.

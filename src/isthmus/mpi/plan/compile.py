@@ -30,7 +30,7 @@ from ...schedules.ir import (
     Send as SendSpans,
     Steps,
 )
-from ...schedules.program import meanwhile
+from ...schedules.program import extent, meanwhile
 from ..buffers.selection import Selection, select
 from .layouts import Layouts, joined, matched
 from .steps import (
@@ -89,17 +89,15 @@ class Compiler:
         ranks: NodeRanks,
         *,
         scratch: int = 0,
-        node: int = 0,
         element: int = 1,
         cut: int = 0,
     ) -> None:
-        """`scratch` and `node` are the bytes in use so far. `element` is the size of
-        the operator's elements in bytes, 1 without operator; messages longer than `cut`
-        bytes, if not 0, are cut."""
+        """`element` is the size of the operator's elements in bytes, 1 without
+        operator; messages longer than `cut` bytes, if not 0, are cut."""
         self.layouts, self._ranks, self._element = layouts, ranks, element
         self._longest = cut or LONGEST_MESSAGE_BYTES
         self.steps: list[Step] = []
-        self.slots, self.scratch, self.node = 0, scratch, node
+        self.slots, self.scratch, self.node = 0, scratch, 0
         self._has_entered, self._meetings = False, 0
         #: whether this rank's own block is not yet copied to its place in the receive
         #: buffer, and so is sent from the send buffer
@@ -278,6 +276,7 @@ class Compiler:
         """
         rounds = rounds or [Round()]
         receives = _Receives(self, rounds)
+        self.node = extent(rounds, "node") * self.layouts.units.get("node", 1)
         for k, round_ in enumerate(rounds):
             receives.post(k)
             slots: list[int] = []

@@ -335,7 +335,11 @@ class Operation:
                     if not waits:
                         return False
                     self._rest()
-                buffers[NODE] = channel.segment.halves[self.half]
+                buffers[NODE] = (
+                    np.empty(self.plan.node, np.uint8).data
+                    if channel.is_alone
+                    else channel.segment.halves[self.half]
+                )
                 self._fence = fence = self._fence or fence_lock()
                 fence.release()
                 fence.acquire()

@@ -97,17 +97,7 @@ def _compiler(
     scratch = extent(rounds, "tmp") * unit
     places = {"tmp": layout(scratch, TMP)}
     segment = context.channel_of(task.root).segment
-    meeting = segment.ranges(task.participants or range(context.size))
-    node_bytes = extent(rounds, "node") * unit
-    is_lone_root = task.root == context.number and sum(b - a for a, b in meeting) == 1
-    if is_lone_root:
-        # The turns of a root are given by a rank of the remote group on the node. Where
-        # there is none, nothing would keep two calls of this root, or of two roots on
-        # the node, from using a half at the same time.
-        places["node"] = layout(node_bytes, TMP, scratch)
-        scratch, node_bytes = scratch + node_bytes, 0
-    else:
-        places["node"] = layout(node_bytes, NODE)
+    places["node"] = layout(extent(rounds, "node") * unit, NODE)
     sources: dict[str, Layout] = {}
     #: before the first round, and after the sends of the first round
     copies_before: list[tuple[list[Run], list[Run]]] = []
@@ -139,11 +129,11 @@ def _compiler(
         places["send"], places["recv"] = (whole, own) if task.send else (own, whole)
     else:
         places["send"], places["recv"] = send, recv
+    meeting = segment.ranges(task.participants or range(context.size))
     compiler = Compiler(
         Layouts(places, units, sources),
         NodeRanks(meeting, *_expected(context, segment.ranks, meeting, contributions)),
         scratch=scratch,
-        node=node_bytes,
         element=1 if task.operator is None else task.operator.extent,
         cut=0 if context.observer is not None else context.cut,
     )
