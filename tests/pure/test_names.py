@@ -1,19 +1,17 @@
 """Names say what a thing is, and no two things have the same one.
 
 A variable called `found` could be any value of the program, and a reader has to look up
-a class that is defined in four files four times. The folders below are free of both.
+a class that is defined in four files four times. The package is free of both.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 import isthmus
 
@@ -21,30 +19,6 @@ ROOT = Path(isthmus.__file__).parent
 #: words that say how a value came about, or how much of it there is, but not what it is
 GRAMMAR = {"found", "made", "some", "more", "every"}
 GRAMMAR |= {"given", "kept", "told", "heard"}
-#: the folders in which no such word is part of a name
-CLEANED = (
-    "algorithms",
-    "bench",
-    "bound",
-    "check",
-    "choose",
-    "cli",
-    "collectives",
-    "cost",
-    "draw",
-    "explore",
-    "export",
-    "groups",
-    "lab",
-    "launch",
-    "mpi",
-    "predict",
-    "redistribution",
-    "remapping",
-    "reproduce",
-    "schedules",
-    "verify",
-)
 #: names that stay, each with its reason
 GRAMMAR_ALLOWED = {
     ("schedules/registry.py", "given"): "public: Algorithm.given(n=4)",
@@ -81,18 +55,12 @@ def bound_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.name
 
 
-def grammar_names(folder: str) -> Iterator[tuple[str, int, str]]:
-    """The file, the line and the text of each name of a folder with such a word."""
+def grammar_names() -> Iterator[tuple[str, int, str]]:
+    """The file, the line and the text of each name with such a word."""
     for path, tree in parsed().items():
-        if path.startswith(f"{folder}/"):
-            for line, name in bound_names(tree):
-                if GRAMMAR & set(name.lower().split("_")):
-                    yield path, line, name
-
-
-def is_cleaned(path: str) -> bool:
-    """Whether a file lies in one of the folders that are free of such names."""
-    return any(path.startswith(f"{folder}/") for folder in CLEANED)
+        for line, name in bound_names(tree):
+            if GRAMMAR & set(name.lower().split("_")):
+                yield path, line, name
 
 
 def constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -111,21 +79,13 @@ def constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
                     yield name.id, ast.unparse(value)
 
 
-@pytest.mark.parametrize("folder", CLEANED)
-def test_no_name_says_only_how_a_value_came_about(folder):
+def test_no_name_says_only_how_a_value_came_about():
     wrong = [
         f"{path}:{line}: {name}"
-        for path, line, name in grammar_names(folder)
+        for path, line, name in grammar_names()
         if (path, name) not in GRAMMAR_ALLOWED
     ]
     assert not wrong
-
-
-def test_names_that_only_say_how_a_value_came_about_are_few():
-    """The folders that are not cleaned have fewer of them than in November 2026."""
-    folders = {path.partition("/")[0] for path in parsed() if "/" in path}
-    counts = Counter({folder: len([*grammar_names(folder)]) for folder in folders})
-    assert sum(counts.values()) <= 540, counts.most_common()
 
 
 def test_a_class_has_one_name_in_the_project():
@@ -137,9 +97,7 @@ def test_a_class_has_one_name_in_the_project():
     wrong = {
         name: paths
         for name, paths in files.items()
-        if len(paths) > 1
-        and any(map(is_cleaned, paths))
-        and name not in CLASSES_ALLOWED
+        if len(paths) > 1 and name not in CLASSES_ALLOWED
     }
     assert not wrong
 
@@ -150,26 +108,19 @@ def test_a_constant_has_one_meaning_in_the_project():
         for name, value in constants(tree):
             values[name].add(value)
             files[name].add(path)
-    wrong = {
-        name: files[name]
-        for name in values
-        if len(values[name]) > 1 and any(map(is_cleaned, files[name]))
-    }
+    wrong = {name: files[name] for name in values if len(values[name]) > 1}
     assert not wrong
 
 
-@pytest.mark.parametrize("folder", CLEANED)
-def test_a_docstring_names_its_subject(folder):
+def test_a_docstring_names_its_subject():
     """None begins with "The same", which sends the reader to another docstring."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef
     wrong = [
         (path, docstring.partition("\n")[0])
         for path, tree in parsed().items()
-        if path.startswith(f"{folder}/")
         for node in ast.walk(tree)
         if isinstance(node, kinds)
         and (docstring := ast.get_docstring(node) or "").startswith("The same")
-        and path not in {file for file, _ in GRAMMAR_ALLOWED}
     ]
     assert not wrong
 
