@@ -38,7 +38,7 @@ from ..buffers.user_buffer import (
     read_mixed,
     read_vector,
 )
-from ..plan.native import NativeCall, block_extent, elements_extent
+from ..plan.native import NativeCall, block_extent
 from ..plan.question import Question, ask_each
 from ..plan.steps import Await, Synchronize
 from ..plan.task import Contributions, Data, Task
@@ -46,6 +46,14 @@ from ..waiting.errors import MismatchError
 from .between_rooted import ROOTED_READERS
 from .choosing import resolve_algorithm
 from .readers import Readers
+from .tasks import (
+    allgather_task,
+    alltoall_task,
+    check_equal_counts,
+    check_scattered_counts,
+    native_reduction,
+    reduction_task,
+)
 
 if TYPE_CHECKING:
     from ..context.inter import InterContext
@@ -87,7 +95,7 @@ def allgather(
     local, remote = Equal(context.here, sent), Equal(context.there, expected[0])
     a, b = _in_order(context, local, remote)
     algorithm, is_native = _resolve_allgather(context, algorithm, form, (a, b))
-    task = _allgather_task(context, algorithm, send, recv)
+    task = allgather_task(context, algorithm, send, recv)
     if is_native:
         native = NativeCall("Allgather", block_extent(send), block_extent(recv))
         return replace(task, native=native)
@@ -151,22 +159,10 @@ def allgatherv_task(
     if algorithm != "direct" and context.size > 2:  # two ranks know all sizes
         question = _ask_local_group(context, algorithm, own_bytes, remote_sizes)
     return replace(
-        _allgather_task(context, algorithm, send, recv),
+        allgather_task(context, algorithm, send, recv),
         schedule=schedule,
         question=question,
         contributions=contributions,
-    )
-
-
-def _allgather_task(
-    context: InterContext, algorithm: str, send: Data, recv: Data
-) -> Task:
-    return Task(
-        algorithm=algorithm,
-        send=(send,),
-        recv=(recv,),
-        sent=send.nbytes,
-        expected=dict(zip(context.senders, recv.sizes, strict=True)),
     )
 
 
@@ -332,40 +328,6 @@ def _resolve_reduction(
     )
 
 
-def _reduction_task(
-    context: InterContext,
-    algorithm: str,
-    send: UserBuffer,
-    recv: UserBuffer,
-    operator: Operator,
-) -> Task:
-    """The task of a rank whose vector the remote group combines."""
-    nbytes = send.nbytes
-    sizes = dict.fromkeys(context.senders, nbytes)
-
-    def contributions(*_: Any) -> Contributions:
-        return [nbytes] * context.size
-
-    return Task(
-        algorithm=algorithm,
-        send=(send,),
-        recv=(recv,),
-        operator=operator,
-        contributions=contributions,
-        sent=sizes,
-        expected=sizes,
-    )
-
-
-def _native_reduction(operation: str, send: UserBuffer, recv: UserBuffer) -> NativeCall:
-    """The MPI library's own reduction, on elements of the user's type.
-
-    The elements are not passed as bytes, since the library combines them.
-    """
-    extents = elements_extent(send), elements_extent(recv)
-    return NativeCall(operation, *extents, is_bytes=False)
-
-
 @BETWEEN_READERS.reads("Allreduce")
 def allreduce(
     context: InterContext,
@@ -377,17 +339,14 @@ def allreduce(
 ) -> Task:
     send, recv = _read_operands(sendbuf, recvbuf)
     operator = operator_for(op, recv)
-    if send.counts != recv.counts:
-        raise ValueError(
-            f"message: {send.counts[0]} elements are sent, {recv.counts[0]} received"
-        )
+    check_equal_counts(send, recv)
     collective = "inter_allreduce"
     algorithm, is_native = _resolve_reduction(
         context, collective, algorithm, form, send.nbytes, operator
     )
-    task = _reduction_task(context, algorithm, send, recv, operator)
+    task = reduction_task(context, algorithm, send, recv, operator)
     if is_native:
-        return replace(task, native=_native_reduction("Allreduce", send, recv))
+        return replace(task, native=native_reduction("Allreduce", send, recv))
     sizes = {"p": context.p, "q": context.q, "m": send.counts[0]}
     schedule = partial(context.schedule, collective, algorithm, sizes, operator.extent)
     return replace(task, schedule=schedule)
@@ -421,10 +380,10 @@ def reduce_scatter_block(
         # mpi4py compares the bytes sent with the size of the wrong group
         may_be_native=context.p == context.q,
     )
-    task = _reduction_task(context, algorithm, send, recv, operator)
+    task = reduction_task(context, algorithm, send, recv, operator)
     if is_native:
         block = replace(send, counts=recv.counts)  # mpi4py takes the count of a block
-        native = _native_reduction("Reduce_scatter_block", block, recv)
+        native = native_reduction("Reduce_scatter_block", block, recv)
         return replace(task, native=native)
     ka, kb = _in_order(context, own, total // context.there)
     sizes = {"p": context.p, "q": context.q, "ka": ka, "kb": kb}
@@ -451,11 +410,7 @@ def reduce_scatter(
         counts = integers(recvcounts, context.here, "counts")
         if min(counts) < 0:
             raise ValueError(f"message: negative count {min(counts)}")
-        if own != counts[context.index] or total != sum(counts):
-            raise ValueError(
-                f"message: the counts are {list(counts)}, of which {own} are received "
-                f"by rank {context.index} and {total} are sent by everyone"
-            )
+        check_scattered_counts(counts, context.index, own=own, total=total)
     collective = "inter_reduce_scatter"
     algorithm, is_native = _resolve_reduction(
         context,
@@ -467,9 +422,9 @@ def reduce_scatter(
         # the library's own call needs the counts
         may_be_native=recvcounts is not None,
     )
-    task = _reduction_task(context, algorithm, send, recv, operator)
+    task = reduction_task(context, algorithm, send, recv, operator)
     if is_native:
-        return replace(task, native=_native_reduction("Reduce_scatter", send, recv))
+        return replace(task, native=native_reduction("Reduce_scatter", send, recv))
 
     def schedule(a: Counts, b: Counts) -> Schedule:
         sizes = {"a": a, "b": b}
@@ -515,7 +470,7 @@ def alltoall(
     algorithm, is_native = resolve_algorithm(
         context, "inter_alltoall", algorithm, form, largest, choose_flat
     )
-    task = _alltoall_task(context, algorithm, (send,), (recv,), sent, expected)
+    task = alltoall_task(context, algorithm, (send,), (recv,), sent, expected)
     if is_native:
         native = NativeCall("Alltoall", block_extent(send), block_extent(recv))
         return replace(task, native=native)
@@ -571,7 +526,7 @@ def alltoallv_task(
     algorithm, _ = resolve_algorithm(
         context, collective, algorithm, form, 0, choose_flat, may_be_native=False
     )
-    task = _alltoall_task(context, algorithm, send, recv, sent, expected)
+    task = alltoall_task(context, algorithm, send, recv, sent, expected)
     schedule = partial(_alltoallv_schedule, context, algorithm)
     here, there = context.here, context.there
     if not named(collective, algorithm).own_counts:
@@ -604,23 +559,6 @@ def _alltoallv_schedule(
     """The schedule of an Alltoallv, from the count tables of both directions."""
     ab, ba = _in_order(context, to_remote, from_remote)
     return context.schedule("inter_alltoallv", algorithm, {"ab": ab, "ba": ba})
-
-
-def _alltoall_task(
-    context: InterContext,
-    algorithm: str,
-    send: tuple[Data, ...],
-    recv: tuple[Data, ...],
-    sent: Counts,
-    expected: Counts,
-) -> Task:
-    return Task(
-        algorithm=algorithm,
-        send=send,
-        recv=recv,
-        sent=dict(zip(context.senders, sent, strict=True)),
-        expected=dict(zip(context.senders, expected, strict=True)),
-    )
 
 
 @BETWEEN_READERS.reads("Barrier")

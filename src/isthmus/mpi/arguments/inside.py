@@ -25,7 +25,7 @@ from ...collectives.known import CountTable, Equal, Group, OwnLines, listed, uni
 from ...collectives.records import record_of
 from ...schedules.registry import fitting, named
 from ...schedules.schedule import Schedule
-from ..buffers.operators import Operator, operator_for
+from ..buffers.operators import operator_for
 from ..buffers.user_buffer import (
     UserBuffer,
     check_disjoint,
@@ -36,13 +36,19 @@ from ..buffers.user_buffer import (
 from ..plan.native import (
     NativeCall,
     block_extent,
-    elements_extent,
     vector_extent,
 )
 from ..plan.question import Question, ask_each, first_column
 from ..plan.task import Contributions, Data, Task
 from .choosing import log_choice
 from .readers import INTERNAL, NONBLOCKING, PERSISTENT, Readers
+from .tasks import (
+    alltoall_task,
+    check_equal_counts,
+    check_scattered_counts,
+    native_reduction,
+    reduction_task,
+)
 
 if TYPE_CHECKING:
     from ..context.intra import IntraContext
@@ -232,45 +238,6 @@ def read_operands(sendbuf: Any, recv: UserBuffer, *, blocks: int = 1) -> UserBuf
     return send
 
 
-def native_reduction(
-    operation: str, send: UserBuffer, recv: UserBuffer, is_in_place: bool
-) -> NativeCall:
-    """The MPI library's own reduction, on elements of the user's type.
-
-    The elements are not passed as bytes, since the library combines them.
-    """
-    send_extent = None if is_in_place else elements_extent(send)
-    return NativeCall(operation, send_extent, elements_extent(recv), is_bytes=False)
-
-
-def _reduction_task(
-    context: IntraContext,
-    algorithm: str,
-    send: UserBuffer,
-    recv: UserBuffer,
-    operator: Operator,
-    *,
-    is_in_place: bool,
-) -> Task:
-    """The task of a rank whose vector is combined with the vectors of all ranks."""
-    nbytes = send.nbytes
-    sizes = dict.fromkeys(context.senders, nbytes)
-
-    def contributions(*_: Any) -> Contributions:
-        return [nbytes] * context.p
-
-    return Task(
-        algorithm=algorithm,
-        send=(send,),
-        recv=(recv,),
-        operator=operator,
-        is_in_place=is_in_place,
-        contributions=contributions,
-        sent=sizes,
-        expected=sizes,
-    )
-
-
 @UNROOTED_READERS.reads("Allreduce")
 def allreduce(
     context: IntraContext,
@@ -283,10 +250,7 @@ def allreduce(
     recv, is_in_place = read_block(recvbuf, writable=True), omits_own(sendbuf)
     send = recv if is_in_place else read_operands(sendbuf, recv)
     operator = operator_for(op, recv)
-    if send.counts != recv.counts:
-        raise ValueError(
-            f"message: {send.counts[0]} elements are sent, {recv.counts[0]} received"
-        )
+    check_equal_counts(send, recv)
     p, nbytes, commutes = context.p, send.nbytes, op.is_commutative
     compare = partial(
         choose_inside.allreduce,
@@ -299,7 +263,7 @@ def allreduce(
     algorithm, is_native = resolve_algorithm(
         context, "Allreduce", algorithm, form, nbytes, compare, commutes
     )
-    task = _reduction_task(
+    task = reduction_task(
         context, algorithm, send, recv, operator, is_in_place=is_in_place
     )
     if is_native:
@@ -372,11 +336,8 @@ def reduce_scatter(
     else:
         send = read_operands(sendbuf, recv)
     own, total = recv.counts[0], send.counts[0]
-    if counts is not None and (own != counts[context.index] or total != sum(counts)):
-        raise ValueError(
-            f"message: the counts are {list(counts)}, of which {own} are received "
-            f"by rank {context.index} and {total} are sent by everyone"
-        )
+    if counts is not None:
+        check_scattered_counts(counts, context.index, own=own, total=total)
     return _reduce_scatter_task(
         context,
         "Reduce_scatter",
@@ -422,7 +383,7 @@ def _reduce_scatter_task(
     algorithm, is_native = resolve_algorithm(
         context, operation, algorithm, form, nbytes, compare, commutes
     )
-    task = _reduction_task(
+    task = reduction_task(
         context, algorithm, send, recv, operator, is_in_place=is_in_place
     )
     if is_native and counts is not None:
@@ -453,28 +414,6 @@ def _compare_nothing(algorithm: str) -> Comparison:
 # -- a block to each rank
 
 
-def _alltoall_task(
-    context: IntraContext,
-    algorithm: str,
-    send: UserBuffer,
-    recv: UserBuffer,
-    *,
-    is_in_place: bool,
-) -> Task:
-    """The task of a rank that has a block for each rank."""
-    sent, expected = (
-        dict(zip(context.senders, buffer.sizes, strict=True)) for buffer in (send, recv)
-    )
-    return Task(
-        algorithm=algorithm,
-        send=(send,),
-        recv=(recv,),
-        sent=sent,
-        expected=expected,
-        is_in_place=is_in_place,
-    )
-
-
 @UNROOTED_READERS.reads("Alltoall")
 def alltoall(
     context: IntraContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
@@ -496,7 +435,15 @@ def alltoall(
     algorithm, is_native = resolve_algorithm(
         context, "Alltoall", algorithm, form, block_bytes * p, compare
     )
-    task = _alltoall_task(context, algorithm, send, recv, is_in_place=is_in_place)
+    task = alltoall_task(
+        context,
+        algorithm,
+        (send,),
+        (recv,),
+        send.sizes,
+        recv.sizes,
+        is_in_place=is_in_place,
+    )
     if is_native:
         send_extent = None if is_in_place else block_extent(send)
         native = NativeCall("Alltoall", send_extent, block_extent(recv))
@@ -533,8 +480,14 @@ def alltoallv(
                 log_choice("Alltoallv", Choice(LIBRARY_NAME, f"on {p} processes"))
                 send_extent = None if is_in_place else vector_extent(send)
                 native = NativeCall("Alltoallv", send_extent, vector_extent(recv))
-                task = _alltoall_task(
-                    context, algorithm, send, recv, is_in_place=is_in_place
+                task = alltoall_task(
+                    context,
+                    algorithm,
+                    (send,),
+                    (recv,),
+                    send.sizes,
+                    recv.sizes,
+                    is_in_place=is_in_place,
                 )
                 return replace(task, native=native)
     else:
@@ -559,7 +512,15 @@ def alltoallv(
             table = _own_lines(context, send, recv, answer)
         return context.schedule("alltoallv", algorithm, {"table": table})
 
-    task = _alltoall_task(context, algorithm, send, recv, is_in_place=is_in_place)
+    task = alltoall_task(
+        context,
+        algorithm,
+        (send,),
+        (recv,),
+        send.sizes,
+        recv.sizes,
+        is_in_place=is_in_place,
+    )
     return replace(
         task, schedule=schedule, question=question, contributions=contributions
     )

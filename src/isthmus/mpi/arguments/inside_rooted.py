@@ -36,12 +36,12 @@ from .inside import (
     OWN_BLOCK_HINT,
     UNROOTED_READERS,
     Counts,
-    native_reduction,
     omits_own,
     read_operands,
     resolve_algorithm,
 )
 from .readers import Readers
+from .tasks import check_equal_counts, native_reduction
 
 if TYPE_CHECKING:
     from ..context.intra import IntraContext
@@ -118,11 +118,7 @@ def reduce(
         send = read_block(sendbuf, writable=False)
     else:
         send = recv if is_in_place else read_operands(sendbuf, recv)
-        if send.counts != recv.counts:
-            raise ValueError(
-                f"message: {send.counts[0]} elements are sent, {recv.counts[0]} "
-                "received"
-            )
+        check_equal_counts(send, recv)
     operator, commutes = operator_for(op, send), op.is_commutative
     nbytes = send.nbytes
     compare = partial(

@@ -18,6 +18,7 @@ from ..buffers.user_buffer import UserBuffer, check_disjoint, read_block, read_v
 from ..plan.question import ask_each, first_column
 from ..plan.task import Data, Task
 from .readers import Readers
+from .tasks import allgather_task
 
 if TYPE_CHECKING:
     from ..context.several import SeveralContext
@@ -62,7 +63,7 @@ def allgather(
         )
     local_sizes = (send.nbytes,) * context.sizes[context.group_number]
     schedule = partial(_allgatherv_schedule, context, algorithm, recv, local_sizes)
-    return replace(_allgather_task(context, algorithm, send, recv), schedule=schedule)
+    return replace(allgather_task(context, algorithm, send, recv), schedule=schedule)
 
 
 @SEVERAL_READERS.reads("Allgatherv")
@@ -83,7 +84,7 @@ def allgatherv_task(
     sizes of the remote groups.
     """
     return replace(
-        _allgather_task(context, algorithm, send, recv),
+        allgather_task(context, algorithm, send, recv),
         question=ask_each(context.group, [send.nbytes], first_column),
         schedule=partial(_allgatherv_schedule, context, algorithm, recv),
     )
@@ -102,18 +103,6 @@ def _allgatherv_schedule(
         algorithm = choose_allgatherv(groups, context.machine).name
     sizes = {"groups": [group // unit for group in groups]}
     return context.schedule("multi_allgatherv", algorithm, sizes, unit)
-
-
-def _allgather_task(
-    context: SeveralContext, algorithm: str, send: Data, recv: Data
-) -> Task:
-    return Task(
-        algorithm=algorithm,
-        send=(send,),
-        recv=(recv,),
-        sent=send.nbytes,
-        expected=dict(zip(context.senders, recv.sizes, strict=True)),
-    )
 
 
 @SEVERAL_READERS.reads("Alltoall")
