@@ -310,6 +310,7 @@ class RootedTurns:
     of the root's number. A rank of the remote group waits until its group and the root
     have ended the call that used the half before. A root waits for the word of a rank
     of the remote group on the node, because the root does not know the call before.
+    On a node without such a rank a root uses no half: each call has memory of its own.
     """
 
     def __init__(self, segment: Segment, remote: Sequence[int]) -> None:
