@@ -69,6 +69,7 @@ def measure() -> None:
     import standin
     from groups import pair
     from isthmus import Layout, Redistribution
+    from isthmus.bench.stand import settle
     from isthmus.mpi.buffers import on_devices
     from isthmus.mpi.buffers.devices import staged
     from isthmus.mpi.costs.tuning import library
@@ -121,8 +122,7 @@ def measure() -> None:
         call, on = getattr(inter, op), tuple(map(on_device, args))
         copies = staged.copies(op, on, sends=root == MPI.ROOT)
         written = [root != MPI.ROOT] if op == "Bcast" else [False, True]
-        while inter._context().warm_up(op) is not None:  # all candidates are tried
-            inter._advance_trial(op)
+        settle(inter, op)  # all candidates are tried
         return call, args, on, copies, written
 
     def rows_to_columns(nbytes):

@@ -116,6 +116,8 @@ def test_the_library_stage_is_for_blocking_calls(comm):
                 getattr(groups.ours, form)(x, room, algorithm="balanced+library")
         groups.ours.Allgather(x, room, algorithm="balanced+library")
         agree(comm, same(room, expected(groups, [4] * comm.size)))
+        received = groups.ours.allgather(comm.rank, algorithm="balanced+library")
+        agree(comm, received == list(groups.there), str(received))
 
 
 def test_an_intracommunicator_is_refused(comm):

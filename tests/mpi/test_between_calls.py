@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pair, pairs, same
 from isthmus.choose.between import TrialTimes
 from isthmus.collectives.records import record_of, trial_operations
+from isthmus.mpi import forms
 from isthmus.mpi.context import inter as context_inter
 from isthmus.mpi.costs import trial
 from support import FORMS, agree, done
@@ -375,11 +377,22 @@ def test_what_is_tried_is_there(comm, monkeypatch):
 
 def complete(ours, collective):
     """All steps of a trial, one after the other."""
-    steps = trial.trial(ours._context(), collective)
+    context = ours._context()
+    steps = trial.trial(context, collective)
     with suppress(StopIteration):
         next(steps)
         while True:
-            steps.send(ours)
+            steps.send(partial(forms.run, ours, context))
+
+
+def noted(run, names):
+    """The function that makes a blocking call, with a note of each algorithm."""
+
+    def run_and_note(comm, context, call):
+        names.append(call.algorithm)
+        run(comm, context, call)
+
+    return run_and_note
 
 
 def test_a_call_makes_one_step_of_a_trial(comm, monkeypatch):
@@ -388,13 +401,7 @@ def test_a_call_makes_one_step_of_a_trial(comm, monkeypatch):
     monkeypatch.setattr(context_inter, "WARM_UP_CALLS", 1)
     for groups in pairs(comm):
         names, ours = [], groups.ours
-        call_blocking = ours._blocking
-
-        def blocking(op, name, *args, names=names, call=call_blocking):
-            names.append(name)
-            return call(op, name, *args)
-
-        monkeypatch.setattr(ours, "_blocking", blocking)
+        monkeypatch.setattr(forms, "run", noted(forms.run, names))
         n, there, longest, steps = 8, len(groups.there), 0, 0
         x, y = np.full(n, comm.rank), np.empty((there, n), int)
         while ours._context().warm_up("Allgather") is not None:
@@ -412,35 +419,27 @@ def test_the_candidates_of_a_trial_are_different_algorithms(comm, monkeypatch):
     """What is tried as the one without node memory is not the node-aware one."""
     monkeypatch.setenv("ISTHMUS_TRIAL", "1")
     for groups in pairs(comm):
-        made, ours = [], groups.ours
-        make = ours._blocking
-        monkeypatch.setattr(
-            ours, "_blocking", lambda op, name, *args: made.append(name)
-        )
+        names, ours = [], groups.ours
         list(ours._context().measure())
-        for collective, op in trial_operations().items():
-            made.clear()
-            complete(ours, collective)
-            first = made[: len(trial.candidates(ours._context(), collective))]
-            different = len({*first}) == len(first)
-            agree(comm, different, f"{op} {first}")
-        monkeypatch.setattr(ours, "_blocking", make)
+        with monkeypatch.context() as patch:
+            patch.setattr(forms, "run", noted(lambda *_: None, names))
+            for collective, op in trial_operations().items():
+                names.clear()
+                complete(ours, collective)
+                first = names[: len(trial.candidates(ours._context(), collective))]
+                different = len({*first}) == len(first)
+                agree(comm, different, f"{op} {first}")
 
 
 def test_what_takes_long_is_tried_a_few_times_only(comm, monkeypatch):
     for groups in pairs(comm):
-        made, ours = [], groups.ours
-
-        def slow(op, name, *args, made=made):
-            made.append(name)
-            time.sleep(trial.TRIAL_SECONDS / 10)
-
-        make = ours._blocking
+        names, ours = [], groups.ours
         list(ours._context().measure())
-        monkeypatch.setattr(ours, "_blocking", slow)
-        complete(ours, "inter_allgather")
-        monkeypatch.setattr(ours, "_blocking", make)
-        agree(comm, max(Counter(made).values()) <= 3 * 2, f"{made}")
+        with monkeypatch.context() as patch:
+            slow = noted(lambda *_: time.sleep(trial.TRIAL_SECONDS / 10), names)
+            patch.setattr(forms, "run", slow)
+            complete(ours, "inter_allgather")
+        agree(comm, max(Counter(names).values()) <= 3 * 2, f"{names}")
 
 
 def within(case, room, at):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from ..mpi import forms
 from ..mpi.comm import intercomm, intracomm  # noqa: F401  they enter their classes
 from ..mpi.comm.family import as_isthmus
 from ..mpi.costs.tuning import library as library
@@ -28,6 +29,17 @@ EMPTY_MESSAGE, NO_BYTES = bytearray(), np.empty(0, np.uint8)
 #: the data of all ranks of a group in rank order, for the bytes of each rank and the
 #: number of the group
 Content = Callable[[tuple[int, ...], int], np.ndarray]
+
+
+def settle(comm: Any, operation: str) -> None:
+    """Make all steps of the trials that the choice for an operation rests on.
+
+    The calls of a program make these steps, one each. In a measurement the steps would
+    be a part of the times of some calls, and of all calls of a case with few calls.
+    """
+    context = comm._context()
+    while context.warm_up(operation) is not None:
+        context.advance_trial(operation, partial(forms.run, comm, context))
 
 
 def random_bytes(sizes: tuple[int, ...], side: int) -> np.ndarray:
@@ -184,20 +196,11 @@ class Stand:
             request = getattr(self.ours, f"{name}_init")(*arguments, **options)
             return PersistentTrial(request, recv, expected)
         if auto:
-            self._settle(name)
+            settle(self.ours, name)
         call = getattr(self.ours, name)
         run = self._bound(call, arguments, **options)
         taken = self.ours._last_algorithm if auto else (lambda: contender.algorithm)
         return Trial(run, recv, expected, taken)
-
-    def _settle(self, name: str) -> None:
-        """Make all steps of the trials that the choice for an operation rests on.
-
-        A program's calls make them, one each. Here they would be a part of the times of
-        some calls, and of all calls of a case that is measured by few.
-        """
-        while self.ours._context().warm_up(name) is not None:
-            self.ours._advance_trial(name)
 
     def _redistribution(self, case: BenchCase, contender: Contender) -> Trial:
         """The trial of a contender in a redistribution."""

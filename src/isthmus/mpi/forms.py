@@ -56,7 +56,7 @@ def run(comm: Any, context: Context, call: Call) -> None:
         checked.agree(context, call)
     plan = call.plan()
     if plan.warm_up is not None and plan.warm_up():
-        comm._advance_trial(call.name)
+        context.advance_trial(call.name, partial(run, comm, context))
         plan = call.plan_anew()
     if plan.native is not None:
         _run_native(comm, context, call, plan)

@@ -106,7 +106,7 @@ class Call:
         MPI wants the collectives of a communicator in one order on all ranks. Stages of
         several calls under way begin when their data have come, in any order.
         """
-        if self.form != BLOCKING and algorithm.endswith("+library"):
+        if self.form in (NONBLOCKING, PERSISTENT) and algorithm.endswith("+library"):
             raise ValueError(
                 f"algorithm {algorithm!r}: the stage 'library' is for blocking calls; "
                 "name another stage, or none"

@@ -215,7 +215,3 @@ class CollectiveMethods(Comm):
         call = _Call(context, operation, "persistent", algorithm, args)
         request: MPI.Prequest = _forms.set_up(self, context, call, info)
         return request
-
-    def _advance_trial(self, operation: str) -> None:
-        """Make a step of the trial of the candidates for an operation."""
-        raise NotImplementedError

@@ -136,25 +136,3 @@ class Intercomm(
         inter = Intercomm(survivors)
         inter.timeout = self.timeout
         return inter, lost
-
-    def _advance_trial(self, operation: str) -> None:
-        from ...collectives.records import record_of
-        from ..context.inter import InterContext
-        from ..costs.trial import trial
-
-        context = self._context()
-        assert isinstance(context, InterContext)
-        collective, steps = context.trial or (record_of(operation, 2).tried_as, None)
-        context.trial = None
-        with context.uninterrupted():
-            try:
-                if steps is None:
-                    steps = trial(context, collective)
-                    next(steps)
-                else:
-                    steps.send(self)
-            except StopIteration as end:
-                context.times[collective] = end.value
-                context.plans.clear()  # plans of all ranks must follow one choice
-                return
-        context.trial = collective, steps

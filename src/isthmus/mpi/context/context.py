@@ -52,6 +52,7 @@ from .channel import Channel, PersistentChannel
 if TYPE_CHECKING:
     from ...choose.tuning import Tuning
     from ..arguments.readers import Reader
+    from ..costs.trial import Run
     from ..plan.operation import AnyCall, Operation
     from ..plan.plan import Plan
 
@@ -391,6 +392,10 @@ class Context:
     def warm_up(self, op: str) -> Callable[[], bool] | None:
         """The countdown of an operation's calls before steps of a trial, or None."""
         return None
+
+    def advance_trial(self, op: str, run: Run) -> None:
+        """Make a step of the trial of the candidates for an operation."""
+        raise NotImplementedError
 
     # -- failures
 

@@ -25,6 +25,7 @@ from ..buffers.node_memory import (
     NodeMemory,
     RootedTurns,
 )
+from ..costs import trial
 from ..costs.probe import advance, probe_in_steps
 from ..costs.tuning import with_shared_ports
 from ..waiting.bounded import bounded
@@ -35,7 +36,7 @@ from .context import CHUNKS_PER_HALF, Context, Native
 
 if TYPE_CHECKING:
     from ..arguments.readers import Reader
-    from ..costs.trial import Trial
+    from ..costs.trial import Run, Trial
 
 #: calls of a collective before the candidates are tried: a program with few calls would
 #: wait longer for the trial than for the calls
@@ -83,7 +84,7 @@ class InterContext(Context):
         self.times: dict[str, TrialTimes] = {}
         self.tries = self.settings.trial and not self.checked
         #: the trial under way, as a collective and steps: a trial at a time
-        self.trial: tuple[str, Trial] | None = None
+        self._trial: tuple[str, Trial] | None = None
         #: countdowns of collectives not yet tried
         self._warm_ups: dict[str, WarmUp] = {}
         guess = BUILT_IN if self.one_node else with_shared_ports(NETWORK, self.nodes)
@@ -219,6 +220,23 @@ class InterContext(Context):
         if self.observer is not None:
             return None
         return self._warm_ups.setdefault(collective, WarmUp()).is_over
+
+    def advance_trial(self, op: str, run: Run) -> None:
+        """Make a step of the trial of the candidates for an operation."""
+        collective, steps = self._trial or (record_of(op, BETWEEN).tried_as, None)
+        self._trial = None
+        with self.uninterrupted():
+            try:
+                if steps is None:
+                    steps = trial.trial(self, collective)
+                    next(steps)
+                else:
+                    steps.send(run)
+            except StopIteration as end:
+                self.times[collective] = end.value
+                self.plans.clear()  # plans of all ranks must follow one choice
+                return
+        self._trial = collective, steps
 
     def is_root(self, root: int) -> bool:
         """Whether this rank is the root that the argument of a call names."""

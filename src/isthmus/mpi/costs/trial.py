@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from math import lcm
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -29,7 +29,6 @@ from ..arguments.call import Call
 from ..arguments.readers import BLOCKING
 
 if TYPE_CHECKING:
-    from ..comm.intercomm import Intercomm
     from ..context.inter import InterContext
 
 #: the bytes of a block or vector on one node, the most telling sizes first
@@ -44,9 +43,11 @@ MANY_CALLS_BYTES = 1 << 10
 #: which one by each candidate takes a tenth of TRIAL_SECONDS
 MANY_CALLS, FEW_CALLS, ONE_CALL = (10, 5), (4, 5), (1, 1)
 
-#: a trial is sent the communicator object of each call that makes a step, and keeps
-#: none of these objects, as users make them anew
-Trial: TypeAlias = "Generator[None, Intercomm, TrialTimes]"
+#: makes a blocking call on the communicator of a program's call
+Run: TypeAlias = Callable[[Call], None]
+#: a trial is sent the function `Run` of each call that makes a step, and keeps none,
+#: since a user makes communicator objects anew
+Trial: TypeAlias = Generator[None, Run, TrialTimes]
 
 
 def trial(context: InterContext, collective: str) -> Trial:
@@ -63,18 +64,21 @@ def trial(context: InterContext, collective: str) -> Trial:
             break
         args = trial_arguments(context, collective, nbytes)
         algorithms = {FLAT: _flat_algorithm(context, collective, args)}
-        calls = [
-            methodcaller("_blocking", operation, algorithms.get(name, name), *args)
+        new_calls = [
+            partial(
+                Call, context, operation, BLOCKING, algorithms.get(name, name), args
+            )
             for name in names
         ]
-        for call in calls:
-            call((yield))  # the first call of an algorithm makes the plan
-        single = yield from _time_calls(context, calls, *ONE_CALL)
+        for new_call in new_calls:
+            run = yield
+            run(new_call())  # the first call of an algorithm makes the plan
+        single = yield from _time_calls(context, new_calls, *ONE_CALL)
         is_frequent = context.one_node and nbytes <= MANY_CALLS_BYTES
         per_turn, turns = MANY_CALLS if is_frequent else FEW_CALLS
         if single.sum() > TRIAL_SECONDS / 10:
             per_turn, turns = ONE_CALL
-        least = yield from _time_calls(context, calls, per_turn, turns)
+        least = yield from _time_calls(context, new_calls, per_turn, turns)
         columns[nbytes] = np.minimum(single, least)
         spent += (2 + turns * per_turn) * columns[nbytes].sum()
     tried = tuple(sorted(columns))
@@ -121,18 +125,19 @@ def trial_arguments(
 
 def _time_calls(
     context: InterContext,
-    calls: Sequence[Callable[[Intercomm], Any]],
+    new_calls: Sequence[Callable[[], Call]],
     per_turn: int,
     turns: int,
-) -> Generator[None, Intercomm, np.ndarray]:
-    """Time each call, in the fastest turn on the slowest rank.
+) -> Generator[None, Run, np.ndarray]:
+    """Time the calls of each candidate, in the fastest turn on the slowest rank.
 
     The calls take turns, since otherwise a disturbance would meet a single call.
     """
-    seconds = np.empty((turns, len(calls)))
+    seconds = np.empty((turns, len(new_calls)))
     for turn in range(turns):
-        for k, call in enumerate(calls):
-            seconds[turn, k] = _turn_seconds(context, call, (yield), per_turn)
+        for k, new_call in enumerate(new_calls):
+            run = yield
+            seconds[turn, k] = _turn_seconds(context, new_call, run, per_turn)
     context.finish(context.comm.Iallreduce(MPI.IN_PLACE, seconds, MPI.MAX), seconds)
     least: np.ndarray = seconds.min(axis=0)
     return least
@@ -140,15 +145,15 @@ def _time_calls(
 
 def _turn_seconds(
     context: InterContext,
-    call: Callable[[Intercomm], Any],
-    comm: Intercomm,
+    new_call: Callable[[], Call],
+    run: Run,
     per_turn: int,
 ) -> float:
     """The seconds of a call, as the mean of a turn that all ranks begin together."""
     context.finish(context.comm.Ibarrier())
     begin = time.perf_counter()
     for _ in range(per_turn):
-        call(comm)
+        run(new_call())
     return (time.perf_counter() - begin) / per_turn
 
 
