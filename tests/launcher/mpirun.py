@@ -44,6 +44,9 @@ ENVIRONMENT = {
 CORES = os.cpu_count() or 1
 GIVE_WAY = ("-genv", "MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
 
+# Of Open MPI since 5.
+WITHOUT_LOST = ("--with-ft", "ulfm")
+
 # A process group of its own, if possible in the session of who starts it: where Linux
 # schedules by sessions, one of two that share cores was seen to get no time for minutes
 # (6.18).
@@ -72,6 +75,17 @@ def library_of(mpiexec: str) -> str:
     if "Open MPI" in answer.stdout or "OpenRTE" in answer.stdout:
         return "openmpi"
     return "mpich" if "HYDRA" in answer.stdout else "unknown"
+
+
+@cache
+def surviving(mpiexec: str) -> tuple[str, ...]:
+    """The arguments with which an mpiexec lets a program go on without lost processes;
+    none where the MPI library cannot, as Open MPI before 5."""
+    if library_of(mpiexec) != "openmpi":
+        return ()
+    asked = [mpiexec, *WITHOUT_LOST, "--version"]
+    answer = subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True)
+    return () if answer.returncode else WITHOUT_LOST
 
 
 def obstacle() -> str | None:

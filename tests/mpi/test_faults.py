@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
+from launcher.mpirun import (
+    ENVIRONMENT,
+    Launch,
+    command,
+    find_mpiexec,
+    obstacle,
+    surviving,
+)
 
 PROGRAM = Path(__file__).parents[2] / "docs" / "results" / "faults_rank.py"
 N, VICTIM = 4, 3
@@ -39,15 +46,15 @@ def until(ready, seconds):
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="the documentation is not here")
-def test_who_waits_for_a_lost_process_raises(tmp_path, mpi_library):
+def test_who_waits_for_a_lost_process_raises(tmp_path):
     """Killed, where the library can go on without it; else stopped."""
     if obstacle():
         pytest.skip(obstacle())
-    killed = mpi_library == "openmpi"
+    mpiexec = find_mpiexec()
+    killed = surviving(mpiexec)
     words = [str(tmp_path), "30" if killed else str(LIMIT), "0.03"]
-    line = command(find_mpiexec(), N, str(PROGRAM), *words)
-    if killed:
-        line[1:1] = ["--with-ft", "ulfm"]
+    line = command(mpiexec, N, str(PROGRAM), *words)
+    line[1:1] = killed
     launch = Launch(line, {**os.environ, **ENVIRONMENT}, tmp_path, tmp_path)
     left, pid = range(VICTIM), 0
     try:

@@ -72,6 +72,15 @@ def python(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "mpi4py", *arguments]
 
 
+def begun(*arguments: str) -> subprocess.Popen[bytes]:
+    """A process of this Python, with the variables that this process began with.
+
+    Open MPI 4 adds variables once mpi4py is imported, and with these no mpiexec starts.
+    """
+    line = [sys.executable, *arguments]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, env=os.environ)
+
+
 def left() -> list[str]:
     """What labs have left on this machine."""
     folders = Path(gettempdir()).glob("isthmus-lab-*")
@@ -212,8 +221,7 @@ def test_a_host_that_is_joined_again_goes_on(net, exchange):
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_of_a_lab_whose_process_ends(kind):
     name = f"ends{os.getpid()}"
-    command = [sys.executable, "-c", HOLD, name]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=-3) as holder:
+    with begun("-c", HOLD, name) as holder:
         assert holder.stdout.readline()
         assert state(name) == "held" and inside(name)
         with pytest.raises(LabError, match="belongs to a process"):
@@ -226,8 +234,7 @@ def test_nothing_is_left_of_a_lab_whose_process_ends(kind):
 @once
 def test_what_a_dead_lab_left_is_swept():
     name = f"dead{os.getpid()}"
-    command = [sys.executable, "-c", HOLD, name]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+    with begun("-c", HOLD, name) as holder:
         os.kill(int(holder.stdout.readline()), signal.SIGKILL)
         holder.kill()
     alive = inside(name)
@@ -278,8 +285,7 @@ def test_run_ends_its_program_when_it_is_ended(net):
     pytest.importorskip("rich")
     code = "from isthmus.cli import main; main()"
     line = ["lab", "run", "--name", net.name, "--", "sh", "-c", "echo here; sleep 100"]
-    command = [sys.executable, "-c", code, *line]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    with begun("-c", code, *line) as process:
         assert process.stdout.readline() == b"here\n"
         assert inside(net.name)
         process.terminate()

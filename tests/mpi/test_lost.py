@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
+from launcher.mpirun import (
+    ENVIRONMENT,
+    Launch,
+    command,
+    find_mpiexec,
+    obstacle,
+    surviving,
+)
 from sampling import LONG
 
 HERE = Path(__file__).parent
@@ -26,19 +33,18 @@ SURVIVORS = {
 
 
 @pytest.mark.parametrize(("form", "name", "victims"), CASES if LONG else FEW)
-def test_survivors_go_on(tmp_path, mpi_library, form, name, victims):
+def test_survivors_go_on(tmp_path, form, name, victims):
     if obstacle():
         pytest.skip(obstacle())
-    if mpi_library != "openmpi":
+    mpiexec = find_mpiexec()
+    if not surviving(mpiexec):
         pytest.skip("this MPI library ends all processes when one is lost")
-    line = command(find_mpiexec(), 4, str(HERE / "lost.py"), form, name, victims)
-    line[1:1] = ["--with-ft", "ulfm"]
+    line = command(mpiexec, 4, str(HERE / "lost.py"), form, name, victims)
+    line[1:1] = surviving(mpiexec)
     launch = Launch(line, {**os.environ, **ENVIRONMENT}, tmp_path, tmp_path)
     launch.wait(50)
     launch.close()
     output = (tmp_path / "launcher").read_text()
-    if "unrecognized" in output or "unknown" in output:
-        pytest.skip("this Open MPI has no --with-ft")
     for rank, wanted in SURVIVORS[victims].items():
         said = (tmp_path / f"said-{rank}").read_text()
         assert said.startswith("ProcessLost group"), (said, output)
