@@ -88,10 +88,10 @@ def without_persistent_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the MPI library look like one without persistent collectives."""
     for name in _INITS:
         monkeypatch.setattr(Comm, name, _missing, raising=False)
-    monkeypatch.setattr(isthmus.Intracomm, "_base", _OldIntracomm)
-    monkeypatch.setattr(isthmus.Intercomm, "_base", _OldIntercomm)
+    monkeypatch.setattr(context_intra.IntraContext, "native_class", _OldIntracomm)
+    monkeypatch.setattr(context_inter.InterContext, "native_class", _OldIntercomm)
     for module in (context_inter, context_intra):
-        monkeypatch.setattr(module, "Native", _OldIntracomm)
+        monkeypatch.setattr(module, "NativeIntracomm", _OldIntracomm)
 
 
 def done(comm: MPI.Comm, op: str, form: str, *args: Any) -> None:

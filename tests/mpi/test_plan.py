@@ -17,6 +17,7 @@ from isthmus.collectives.placement import Placement
 from isthmus.collectives.records import COLLECTIVES
 from isthmus.distributions import counts
 from isthmus.mpi.buffers.selection import HOST_PACKER, is_parallel, select
+from isthmus.mpi.context.intra import IntraContext
 from isthmus.mpi.plan.compile import Compiler, NodeRanks
 from isthmus.mpi.plan.layouts import Layouts, joined, layout
 from isthmus.mpi.plan.operation import Operation
@@ -241,7 +242,7 @@ class Listening(MPI.Intracomm):
 
 def test_ranks_send_in_place_all_or_none(comm, monkeypatch):
     """As MPI demands, whatever the type of what one of them sends."""
-    monkeypatch.setattr(isthmus.Intracomm, "_base", Listening)
+    monkeypatch.setattr(IntraContext, "native_class", Listening)
     monkeypatch.setattr(Listening, "sent", [])
     ours = isthmus.Intracomm(comm.Dup())
     gaps = MPI.DOUBLE.Create_vector(3, 1, 2).Commit()

@@ -50,7 +50,7 @@ def operation_of(
     return operation
 
 
-def run(comm: Any, context: Context, call: Call) -> None:
+def run(comm: MPI.Comm, context: Context, call: Call) -> None:
     """Make a blocking call, with a step of a trial before if one is due."""
     if context.checked:
         checked.agree(context, call)
@@ -73,7 +73,7 @@ def complete(context: Context, call: Call) -> None:
     operation_of(context.channel_for(plan), plan, call).wait()
 
 
-def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
+def _run_native(comm: MPI.Comm, context: Context, call: Call, plan: Plan) -> None:
     """Make the MPI library's own call."""
     native = plan.native
     assert native is not None
@@ -116,7 +116,7 @@ def _staged(call: Call, plan: Plan) -> Arrangement | None:
     return arranged
 
 
-def begin(comm: Any, context: Context, call: Call) -> MPI.Request:
+def begin(comm: MPI.Comm, context: Context, call: Call) -> MPI.Request:
     """Start a nonblocking call and return the request."""
     if context.checked:
         checked.agree(context, call)
@@ -142,7 +142,9 @@ def _native_buffers(call: Call, plan: Plan) -> tuple[NativeCall, list[Any]]:
     return plan.native, call.buffers(plan)
 
 
-def set_up(comm: Any, context: Context, call: Call, info: MPI.Info) -> MPI.Prequest:
+def set_up(
+    comm: MPI.Comm, context: Context, call: Call, info: MPI.Info
+) -> MPI.Prequest:
     """Set a persistent call up and return the request; collective."""
     if context.checked:
         checked.agree(context, call)

@@ -53,7 +53,7 @@ class Call:
     copies: Copies | None = None
     #: for the MPI library's own call between copies: the communicator, and the request
     #: of a persistent one
-    comm: Any = None
+    comm: MPI.Comm | None = None
     prequest: MPI.Prequest | None = None
 
     def __init__(
@@ -257,7 +257,7 @@ class Call:
         if self.prequest is not None:
             self.prequest.Start()
             return self.prequest
-        assert plan.native is not None
+        assert plan.native is not None and self.comm is not None
         return plan.native.nonblocking(self.comm, self, buffers)
 
     # -- the plan

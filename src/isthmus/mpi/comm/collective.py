@@ -90,8 +90,6 @@ class CollectiveMethods(Comm):
     """The methods of collectives that all communicators share."""
 
     _context_class: ClassVar[Any]
-    #: mpi4py's own class, whose methods are the MPI library's own calls
-    _base: ClassVar[Any]
     #: the context of the communicator, once this view has used it
     _cached_context: Context | None = None
 

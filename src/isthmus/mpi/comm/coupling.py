@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
@@ -34,8 +34,6 @@ class Coupling(AllgatherMethods, AlltoallMethods):
     `inside, others = isthmus.couple(comm, name)` takes the communicator of the own
     group and the intercommunicators only.
     """
-
-    _base: ClassVar[Any] = MPI.Intracomm
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from mpi4py import MPI
 
+from ..native_classes import NativeIntercomm, NativeIntracomm
 from .all_to_all import AllgatherMethods, AlltoallMethods, ReductionMethods
 from .collective import LazyImport, load, nonblocking
 from .family import COMM_CONSTRUCTORS, extends
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 
 @stages_messages_if_devices
-@extends(MPI.Intercomm, *COMM_CONSTRUCTORS, "Create_from_groups", "Merge")
+@extends(NativeIntercomm, *COMM_CONSTRUCTORS, "Create_from_groups", "Merge")
 class Intercomm(
-    AllgatherMethods, RootedMethods, ReductionMethods, AlltoallMethods, MPI.Intercomm
+    AllgatherMethods, RootedMethods, ReductionMethods, AlltoallMethods, NativeIntercomm
 ):
     """An `MPI.Intercomm` whose collectives run close to the physical limit.
 
@@ -34,7 +35,6 @@ class Intercomm(
     processes, since private communicators are made.
     """
 
-    _base: ClassVar[Any] = MPI.Intercomm
     _context_class: ClassVar[Any] = LazyImport("..context.inter", "InterContext")
 
     if TYPE_CHECKING:  # the types of methods wrapped by `extends`
@@ -45,7 +45,7 @@ class Intercomm(
 
     def __new__(cls, comm: MPI.Intercomm | None = None) -> Intercomm:
         """A view of a communicator."""
-        if isinstance(comm, MPI.Intracomm):
+        if isinstance(comm, NativeIntracomm):
             raise TypeError("an intracommunicator is for isthmus.Intracomm")
         load()
         return super().__new__(cls, comm)

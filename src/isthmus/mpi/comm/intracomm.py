@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
+from ..native_classes import NativeIntercomm, NativeIntracomm
 from .all_to_all import AllgatherMethods, AlltoallMethods, ReductionMethods
 from .collective import LazyImport, load
 from .family import COMM_CONSTRUCTORS, extends
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 
 @stages_messages_if_devices
-@stages_collectives(MPI.Intracomm, "Alltoallw", "Scan", "Exscan")
+@stages_collectives(NativeIntracomm, "Alltoallw", "Scan", "Exscan")
 @extends(
-    MPI.Intracomm,
+    NativeIntracomm,
     *COMM_CONSTRUCTORS,
     "Create_group",
     "Create_from_group",
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     "Connect",
 )
 class Intracomm(
-    AllgatherMethods, ReductionMethods, RootedMethods, AlltoallMethods, MPI.Intracomm
+    AllgatherMethods, ReductionMethods, RootedMethods, AlltoallMethods, NativeIntracomm
 ):
     """An `MPI.Intracomm` whose collectives run close to the physical limit.
 
@@ -41,7 +42,6 @@ class Intracomm(
     collective call waits for all processes, since a private communicator is made.
     """
 
-    _base: ClassVar[Any] = MPI.Intracomm
     _context_class: ClassVar[Any] = LazyImport("..context.intra", "IntraContext")
 
     if TYPE_CHECKING:  # the types of methods wrapped by `extends`
@@ -62,7 +62,7 @@ class Intracomm(
 
     def __new__(cls, comm: MPI.Intracomm | None = None) -> Intracomm:
         """A view of a communicator."""
-        if isinstance(comm, MPI.Intercomm):
+        if isinstance(comm, NativeIntercomm):
             raise TypeError("an intercommunicator is for isthmus.Intercomm")
         load()
         return super().__new__(cls, comm)

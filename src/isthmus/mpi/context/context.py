@@ -39,6 +39,7 @@ from ..buffers.node_memory import (
 from ..costs import tuning
 from ..costs.hosts import probe_hosts
 from ..costs.tuning import message_piece_bytes, node_ranks
+from ..native_classes import NativeIntracomm
 from ..plan.cache import Plans, Scratch
 from ..requests.native import finish
 from ..requests.progress import progress
@@ -65,8 +66,6 @@ DEVICE_PIECE_BYTES = 1 << 21
 _FAILURE_TAG_BELOW_LIMIT = 1
 
 _log = logging.getLogger("isthmus")
-#: mpi4py's class: a user's program may replace the attribute of MPI later
-Native = MPI.Intracomm
 
 FORKED_ERROR = (
     "isthmus: MPI belongs to the process that started it, not to one it forked"
@@ -135,6 +134,8 @@ class Context:
     readers: Mapping[str, Reader] = {}
     #: INSIDE, BETWEEN or SEVERAL
     groups: int
+    #: mpi4py's own class of the communicator, for the MPI library's own calls
+    native_class: type[MPI.Comm] = NativeIntracomm
     is_freed = False
     #: whether a call failed in the middle, on any rank
     is_broken = False

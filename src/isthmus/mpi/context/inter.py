@@ -28,11 +28,12 @@ from ..buffers.node_memory import (
 from ..costs import trial
 from ..costs.probe import advance, probe_in_steps
 from ..costs.tuning import with_shared_ports
+from ..native_classes import NativeIntercomm, NativeIntracomm
 from ..waiting.bounded import bounded
 from ..waiting.errors import ProcessLost
 from .attribute import limit_of
 from .channel import Channel, RootedChannel
-from .context import CHUNKS_PER_HALF, Context, Native
+from .context import CHUNKS_PER_HALF, Context
 
 if TYPE_CHECKING:
     from ..arguments.readers import Reader
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 #: calls of a collective before the candidates are tried: a program with few calls would
 #: wait longer for the trial than for the calls
 WARM_UP_CALLS = 16
-#: mpi4py's class: a user's program may replace the attribute of MPI later
-_Inter = MPI.Intercomm
 
 
 class WarmUp:
@@ -67,11 +66,12 @@ class InterContext(Context):
 
     readers: Mapping[str, Reader] = BETWEEN_READERS
     groups = BETWEEN
+    native_class: type[MPI.Comm] = NativeIntercomm
     #: for calls of all ranks, for roots in group A, and for roots in group B
     half_sizes = HALF_BYTES, ROOTED_HALF_BYTES, ROOTED_HALF_BYTES
 
     def __init__(self, inter: MPI.Intercomm) -> None:
-        merged = Native(inter.Merge(_comes_second(inter)))
+        merged = NativeIntracomm(inter.Merge(_comes_second(inter)))
         self.group_number = int(merged.Get_rank() != inter.Get_rank())
         local = merged.Split(self.group_number, merged.Get_rank())
         sizes = inter.Get_size(), inter.Get_remote_size()
@@ -79,7 +79,7 @@ class InterContext(Context):
         self.here, self.there = sizes
         self.there_base = 0 if self.group_number else self.p
         self.here_base = self.p if self.group_number else 0
-        super().__init__(merged, Native(local), limit_of(inter))
+        super().__init__(merged, NativeIntracomm(local), limit_of(inter))
         #: times of the candidates of each collective, after a trial
         self.times: dict[str, TrialTimes] = {}
         self.tries = self.settings.trial and not self.checked
@@ -166,7 +166,7 @@ class InterContext(Context):
         The private communicator of both groups is shrunk, since MPI libraries cannot
         shrink an intercommunicator.
         """
-        shrunk = Native(self.comm.Shrink())
+        shrunk = NativeIntracomm(self.comm.Shrink())
         before, after = self.comm.Get_group(), shrunk.Get_group()
         numbers = after.Translate_ranks(range(after.size), before)
         before.Free()
@@ -180,7 +180,7 @@ class InterContext(Context):
             shrunk.Free()
             group = "AB"[1 - self.group_number]
             raise ProcessLost(missing, missing_names, f"group {group} has died out")
-        local = Native(shrunk.Split(self.group_number, shrunk.Get_rank()))
+        local = NativeIntracomm(shrunk.Split(self.group_number, shrunk.Get_rank()))
         inter = local.Create_intercomm(0, shrunk, remote[0])
         local.Free()
         shrunk.Free()
@@ -268,6 +268,6 @@ def _comes_second(inter: MPI.Intercomm) -> bool:
     seen_by_remote, seen_by_local = np.empty_like(seen), np.empty_like(seen)
     # an Allreduce between groups gives the result of the remote group: twice, so that
     # the remote group returns the local group's
-    _Inter.Allreduce(inter, seen, seen_by_remote, MPI.LAND)
-    _Inter.Allreduce(inter, seen_by_remote, seen_by_local, MPI.LAND)
+    NativeIntercomm.Allreduce(inter, seen, seen_by_remote, MPI.LAND)
+    NativeIntercomm.Allreduce(inter, seen_by_remote, seen_by_local, MPI.LAND)
     return bool(seen_by_local)

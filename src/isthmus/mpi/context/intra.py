@@ -19,9 +19,10 @@ from ...settings import INSIDE_PREFIX
 from ..arguments.inside_rooted import INSIDE_READERS
 from ..costs.probe import probe
 from ..costs.tuning import with_shared_ports
+from ..native_classes import NativeIntracomm
 from ..waiting.bounded import bounded
 from .attribute import limit_of
-from .context import Context, Native
+from .context import Context
 
 if TYPE_CHECKING:
     from ..arguments.readers import Reader
@@ -34,7 +35,7 @@ class IntraContext(Context):
     groups = INSIDE
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        private = Native(comm.Split(0, comm.Get_rank()))
+        private = NativeIntracomm(comm.Split(0, comm.Get_rank()))
         super().__init__(private, private, limit_of(comm))
         self.p = private.Get_size()
         #: for fewer bytes, nothing beats the MPI library's own call

@@ -16,8 +16,9 @@ from ...collectives.placement import Placement
 from ...schedules.registry import Algorithm
 from ..arguments.several import SEVERAL_READERS
 from ..costs.tuning import with_shared_ports
+from ..native_classes import NativeIntracomm
 from .attribute import limit_of
-from .context import Context, Native
+from .context import Context
 
 if TYPE_CHECKING:
     from ..arguments.readers import Reader
@@ -38,10 +39,10 @@ class SeveralContext(Context):
     ) -> None:
         all_ranks = comm.Get_group()
         groups = all_ranks.Incl([r for ranks in members for r in ranks])
-        merged = Native(comm.Create_group(groups))
+        merged = NativeIntracomm(comm.Create_group(groups))
         all_ranks.Free()
         groups.Free()
-        local = Native(merged.Split(group_number, merged.Get_rank()))
+        local = NativeIntracomm(merged.Split(group_number, merged.Get_rank()))
         super().__init__(merged, local, limit_of(comm))
         self.sizes, self.group_number = tuple(map(len, members)), group_number
         self.base = sum(self.sizes[:group_number])

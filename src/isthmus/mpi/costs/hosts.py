@@ -18,6 +18,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ...schedules.hosts import Hosts
+from ..native_classes import NativeIntracomm
 
 #: the bytes of a short message, and how often it goes to and fro
 SHORT_PING_BYTES, SHORT_PINGS = 1, 15
@@ -41,7 +42,7 @@ def probe_hosts(comm: MPI.Intracomm, nodes: Sequence[int]) -> Hosts:
     messages, whatever the number of hosts.
     """
     rank = comm.Get_rank()
-    heads = MPI.Intracomm(comm.Split(int(nodes[rank] != rank), rank))
+    heads = NativeIntracomm(comm.Split(int(nodes[rank] != rank), rank))
     head_costs = _measure_costs(heads) if nodes[rank] == rank else None
     heads.Free()
     head_costs = comm.bcast(head_costs)

@@ -18,6 +18,7 @@ from ... import __version__
 from ...choose.estimate import MessageCosts
 from ...choose.fit import Samples, machine
 from ...choose.tuning import Origin, Tuning
+from ..native_classes import NativeIntracomm
 from .hosts import probe_hosts
 from .probe import LIBRARY_PIECE_BYTES, shift, slowest_rank_seconds
 from .tuning import first_ranks, library_and_host, with_shared_ports
@@ -39,8 +40,8 @@ def measure_tuning(comm: MPI.Intracomm) -> Tuning:
     is equal on all ranks.
     """
     rank, nodes = comm.Get_rank(), first_ranks(comm)
-    node = MPI.Intracomm(comm.Split(nodes[rank], rank))
-    heads = MPI.Intracomm(comm.Split(int(nodes[rank] != rank), rank))
+    node = NativeIntracomm(comm.Split(nodes[rank], rank))
+    heads = NativeIntracomm(comm.Split(int(nodes[rank] != rank), rank))
     inside = _measure_costs(node)
     between = _measure_costs(heads) if nodes[rank] == rank else None
     node.Free()

@@ -7,12 +7,13 @@ from typing import Any
 from mpi4py import MPI
 
 from ..context.attribute import attached, limit_of
+from ..native_classes import NativeIntracomm
 from ..requests.native import orphans
 from ..waiting.bounded import bounded
 from ..waiting.waiting import TimeLimit
 
 
-class PrivateComm(MPI.Intracomm):
+class PrivateComm(NativeIntracomm):
     """The private duplicate of a communicator."""
 
     #: the time limit of this process
@@ -44,6 +45,6 @@ def private_of(comm: Any) -> PrivateComm:
     """The private duplicate of a communicator; the first call is collective."""
     if comm == MPI.COMM_NULL:
         raise ValueError("a communicator is needed, not MPI.COMM_NULL")
-    if not isinstance(comm, MPI.Intracomm):
+    if not isinstance(comm, NativeIntracomm):
         raise TypeError(f"an intracommunicator is needed, not {comm!r}")
     return attached(comm, "chain", _Duplicate).comm

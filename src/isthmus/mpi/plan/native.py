@@ -85,21 +85,25 @@ class NativeCall:
             args[place] = _described(buffers[RECV], self.recv, datatype)
         return args
 
-    def blocking(self, comm: Any, call: Call, buffers: Sequence[Any]) -> None:
+    def blocking(self, comm: MPI.Comm, call: Call, buffers: Sequence[Any]) -> None:
         """Make the blocking call."""
-        getattr(comm._base, self.name)(comm, *self.arguments(call, buffers))
+        getattr(call.context.native_class, self.name)(
+            comm, *self.arguments(call, buffers)
+        )
 
-    def nonblocking(self, comm: Any, call: Call, buffers: Sequence[Any]) -> MPI.Request:
+    def nonblocking(
+        self, comm: MPI.Comm, call: Call, buffers: Sequence[Any]
+    ) -> MPI.Request:
         """Start the nonblocking call."""
-        method = getattr(comm._base, f"I{self.name.lower()}")
+        method = getattr(call.context.native_class, f"I{self.name.lower()}")
         request: MPI.Request = method(comm, *self.arguments(call, buffers))
         return request
 
     def persistent(
-        self, comm: Any, call: Call, buffers: Sequence[Any], info: MPI.Info
+        self, comm: MPI.Comm, call: Call, buffers: Sequence[Any], info: MPI.Info
     ) -> MPI.Prequest | None:
         """Set a persistent call up; None where the library has none (before MPI 4)."""
-        method = getattr(comm._base, f"{self.name}_init")
+        method = getattr(call.context.native_class, f"{self.name}_init")
         try:
             request: MPI.Prequest = method(comm, *self.arguments(call, buffers), info)
         except NotImplementedError:
