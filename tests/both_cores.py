@@ -18,9 +18,9 @@ TESTS = Path(__file__).parent
 #: parts at a time: one more than cores, because some parts wait for programs
 PARTS_AT_ONCE = 3
 #: the files that take longest come first, each alone, so that all cores end together
-LONGEST_FILES = ("launcher", "predict", "explore")
+LONGEST_FILES = ("install", "launcher", "explore", "algorithms")
 #: the number of parts of all further files
-PARTS = 5
+PARTS = 4
 #: the status of pytest without any test
 NO_TESTS_STATUS = 5
 
