@@ -17,7 +17,7 @@ from isthmus.mpi.buffers.devices.arrays import ALL_STREAMS
 from isthmus.mpi.plan.cache import MOST_PLANS
 from redistributions import Case, case, field, moved, part, sources
 from sampling import LONG
-from support import FORMS, agree, raised_alike
+from support import FORMS, agree, once, raised_alike
 
 CASES = 400 if LONG else 20
 TYPES = ("f8", "f4", "i2", "c16", "S3")
@@ -286,6 +286,7 @@ def test_many_points_are_set_up_quickly(comm):
     agree(comm, took < 20, f"{took:.1f} s")  # 0.5 s on two idle cores
 
 
+@once
 @pytest.mark.mpi(3)
 def test_a_redistribution_can_be_drawn(comm):
     pytest.importorskip("matplotlib")

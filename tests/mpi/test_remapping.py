@@ -18,8 +18,8 @@ from groups import pair
 from isthmus import Layout, Remapping, Replicate
 from redistributions import field, moved, part
 from remappings import Case, case, dealt, expected, same_bits
-from sampling import LONG
-from support import FORMS, agree, raised_alike
+from sampling import LONG, some
+from support import FORMS, TURN, agree, raised_alike
 
 SAME = settings(
     max_examples=400 if LONG else 40,
@@ -88,7 +88,7 @@ class Groups:
             self.groups.free()
 
 
-@pytest.mark.mpi(1, 2, 3, 5, timeout=120)
+@pytest.mark.mpi(*some((1, 2, 3, 5), 2, TURN), timeout=120)
 def test_every_value_has_the_bits_of_scipys_product(comm):
     """Rank 0 draws the examples and tells them to the others."""
     every = {p: Groups(comm, p) for p in range(1, comm.size + 1)}
