@@ -126,8 +126,8 @@ def test_many_calls_leak_nothing(comm):
 @pytest.mark.mpi(2, timeout=240)
 def test_communicators_are_given_back(comm):
     """MPICH has 2048 of them, and each turn takes four."""
-    held = [comm.Dup() for _ in range(1600 * (MPI.get_vendor()[0] == "MPICH"))]
-    for _ in range(150 if held else 50):
+    held = [comm.Dup() for _ in range(1800 * (MPI.get_vendor()[0] == "MPICH"))]
+    for _ in range(80 if held else 50):
         groups = pair(comm, 1)
         recv = np.empty(len(groups.there))
         groups.ours.Allgather(np.ones(1), recv)
