@@ -152,20 +152,20 @@ def evaluate_plan(plan: Plan, buffers: Mapping[int, np.ndarray], element: int):
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def place_of(step):
-        if isinstance(step, steps.Post | steps.Send):
+        if isinstance(step, steps.StartReceive | steps.StartSend):
             return slice(step.start, step.start + step.nbytes)
         return index(step.selection)
 
     for step in plan.steps:
         match step:
-            case steps.Post() | steps.PostTyped():
+            case steps.StartReceive() | steps.StartTypedReceive():
                 place = place_of(step)
                 n = len(buffers[step.buffer][place])
-                slots[step.slot] = step.buffer, place, result.receive(step.source, n)
-            case steps.Send() | steps.SendTyped():
+                slots[step.slot] = step.buffer, place, result.receive(step.peer, n)
+            case steps.StartSend() | steps.StartTypedSend():
                 data = buffers[step.buffer][place_of(step)].copy()
                 sending[step.slot] = step.buffer, place_of(step), data
-                result.send(step.target, data)
+                result.send(step.peer, data)
             case steps.Await() | steps.AwaitSized():
                 awaited = step.slots if isinstance(step, steps.Await) else (step.slot,)
                 for slot in awaited:
@@ -175,7 +175,7 @@ def evaluate_plan(plan: Plan, buffers: Mapping[int, np.ndarray], element: int):
                 for slot in awaited:
                     if slot in slots:
                         write(*slots.pop(slot))
-            case steps.Copy() | steps.LongCopy():
+            case steps.ShortCopy() | steps.LongCopy():
                 write(step.target, step.written, buffers[step.source][step.read].copy())
             case steps.Pack():
                 data = buffers[step.source][index(step.selection)]
@@ -185,7 +185,7 @@ def evaluate_plan(plan: Plan, buffers: Mapping[int, np.ndarray], element: int):
                 data = buffers[step.source][step.start : step.start + len(place)]
                 buffers[step.target][place] = data
                 assert step.target != steps.NODE
-            case steps.Reduce():
+            case steps.ReduceLocal():
                 n = step.elements * element
                 place = slice(step.written, step.written + n)
                 for source, read in step.sources:

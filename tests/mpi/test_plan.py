@@ -29,15 +29,15 @@ from isthmus.mpi.plan.steps import (
     TMP,
     ArrayAt,
     Compute,
-    Post,
-    PostTyped,
     Run,
-    Send as SendStep,
-    SendTyped,
+    StartReceive,
+    StartSend,
+    StartTypedReceive,
+    StartTypedSend,
 )
 from isthmus.mpi.plan.touches import reads, writes
 from isthmus.schedules.ir import Pieces, Recv, Round, Send, Span
-from isthmus.schedules.program import extent
+from isthmus.schedules.program import buffer_size
 from sampling import LONG
 from support import agree, once
 
@@ -61,7 +61,7 @@ def compiled(rounds, units, sizes):
     """The plan of some rounds, for logical buffers of so many bytes."""
     numbers = {"send": SEND, "recv": RECV, "data": SEND}
     places = {name: layout(n, numbers[name]) for name, n in sizes.items()}
-    scratch = extent(rounds, "tmp") * units.get("tmp", 1)
+    scratch = buffer_size(rounds, "tmp") * units.get("tmp", 1)
     places["tmp"] = layout(scratch, TMP)
     compiler = Compiler(Layouts(places, units), NodeRanks(), scratch=scratch)
     compiler.rounds(rounds)
@@ -69,7 +69,7 @@ def compiled(rounds, units, sizes):
 
 
 def messages_of(plan):
-    kinds = Post, PostTyped, SendStep, SendTyped
+    kinds = StartReceive, StartTypedReceive, StartSend, StartTypedSend
     return [step for step in plan.steps if isinstance(step, kinds)]
 
 

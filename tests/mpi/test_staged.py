@@ -28,10 +28,10 @@ from isthmus.mpi.plan.steps import (
     SEND,
     TMP,
     Await,
-    Copy,
     Fetched,
-    Post,
-    Send,
+    ShortCopy,
+    StartReceive,
+    StartSend,
     Store,
     Stored,
 )
@@ -506,12 +506,14 @@ def _random_copies(random, sizes):
         n = random.randrange(1, min(rooms[source], rooms[target]) + 1)
         read = random.randrange(rooms[source] - n + 1)
         written = random.randrange(rooms[target] - n + 1)
-        yield Copy(source, slice(read, read + n), target, slice(written, written + n))
+        yield ShortCopy(
+            source, slice(read, read + n), target, slice(written, written + n)
+        )
 
 
 def _advance(step, rooms, transfer):
     """Do one step of a plan without messages."""
-    if isinstance(step, Copy):
+    if isinstance(step, ShortCopy):
         rooms[step.target][step.written] = rooms[step.source][step.read]
     elif isinstance(step, Fetched):
         while not transfer.has_come(step.number):
@@ -557,20 +559,20 @@ def test_what_is_read_is_there_and_what_is_written_last_is_copied_once(monkeypat
 def test_receives_of_a_round_are_posted_some_at_a_time():
     """Of each rank, in their order; and all messages leave before the first wait."""
     posts = [
-        Post(peer, RECV, 0, 60, 5 * k + i)
+        StartReceive(peer, RECV, 0, 60, 5 * k + i)
         for k, peer in enumerate((4, 7))
         for i in range(5)
     ]
-    sends = [Send(peer, SEND, 0, 60, 10 + k) for k, peer in enumerate((4, 7))]
+    sends = [StartSend(peer, SEND, 0, 60, 10 + k) for k, peer in enumerate((4, 7))]
     slots = tuple(x.slot for x in (*posts, *sends))
-    source = {x.slot: x.source for x in posts}
+    source = {x.slot: x.peer for x in posts}
     under_way, awaited, posted = {4: 0, 7: 0}, [], []
     for step in overlap.pipelined([*posts, *sends, Await(slots, 1)]):
-        if isinstance(step, Post):
+        if isinstance(step, StartReceive):
             posted.append(step)
-            under_way[step.source] += 1
-            assert under_way[step.source] <= overlap.MOST_POSTED_RECEIVES
-        elif isinstance(step, Send):
+            under_way[step.peer] += 1
+            assert under_way[step.peer] <= overlap.MOST_POSTED_RECEIVES
+        elif isinstance(step, StartSend):
             assert not awaited
         else:
             assert isinstance(step, Await) and step.round_number == 1
@@ -580,7 +582,7 @@ def test_receives_of_a_round_are_posted_some_at_a_time():
                     under_way[source[slot]] -= 1
     assert sorted(awaited) == sorted(slots) and set(posted) == {*posts}
     for peer in (4, 7):
-        own = [x.slot for x in posted if x.source == peer]
+        own = [x.slot for x in posted if x.peer == peer]
         assert own == sorted(own)
 
 

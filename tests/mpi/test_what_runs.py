@@ -19,7 +19,7 @@ from isthmus.collectives.records import COLLECTIVES
 from isthmus.facade import UserSchedule
 from isthmus.mpi.plan.operation import Operation
 from isthmus.mpi.plan.steps import NODE, RECV, SAID, SEND, TMP
-from isthmus.schedules.program import extent
+from isthmus.schedules.program import buffer_size
 from isthmus.schedules.registry import algorithms, resolve
 from record_calls import arguments, in_units, part_of
 from sampling import LONG
@@ -69,7 +69,7 @@ def evaluations(context, made, part, plan, itemsize):
         start = sum(part.recv[:v]) * itemsize
         first["recv"][start : start + n_send] = own
     for name in ("tmp", "node"):
-        first[name] = garbage(extent(rounds, name) * made.unit)
+        first[name] = garbage(buffer_size(rounds, name) * made.unit)
     said = evaluate_rounds(rounds, first, made.unit, ranks)
     buffers = {SEND: own.copy(), RECV: garbage(n_recv), TMP: garbage(plan.scratch)}
     buffers |= {NODE: garbage(plan.node), SAID: garbage(0)}
@@ -207,6 +207,6 @@ def test_a_plan_that_does_something_else_is_noticed(comm):
     for schedule in (made, other):
         rounds = schedule.rank(0)
         buffers = {"send": symbols(_SENT, 6), "recv": garbage(12)}
-        buffers |= {"tmp": garbage(extent(rounds, "tmp")), "node": garbage(0)}
+        buffers |= {"tmp": garbage(buffer_size(rounds, "tmp")), "node": garbage(0)}
         ends.append((evaluate_rounds(rounds, buffers, 1, range(5)), buffers["recv"]))
     assert difference(ends[0][0], ends[1][0], ends[0][1], ends[1][1], True)

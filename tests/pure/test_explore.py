@@ -23,7 +23,7 @@ from isthmus.explore.page import data, write
 from isthmus.explore.run import runs
 from isthmus.export import chrome
 from isthmus.redistribution.layouts import Layout
-from isthmus.schedules.program import extent
+from isthmus.schedules.program import buffer_size
 from isthmus.schedules.registry import (
     algorithms,
     collectives,
@@ -67,12 +67,12 @@ def reference(example):
     nodes = example.nodes or tuple(range(example.n))
     shared = {}
     for node, rounds in zip(nodes, programs, strict=True):
-        size = max(extent(rounds, "node"), len(shared.get(node, ())))
+        size = max(buffer_size(rounds, "node"), len(shared.get(node, ())))
         shared[node] = blank(size, mark)
     memory = []
     for r, rounds in enumerate(programs):
         own = {name: buf.copy() for name, buf in example.contract.before(r).items()}
-        own["tmp"] = blank(extent(rounds, "tmp"), mark)
+        own["tmp"] = blank(buffer_size(rounds, "tmp"), mark)
         memory.append({**own, "node": shared[nodes[r]]})
     machine.run(programs, memory, nodes)
     cells = [held.get(b, ()) for held in memory for b in ("send", "recv", "tmp")]

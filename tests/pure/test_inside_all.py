@@ -14,7 +14,7 @@ from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send
 from isthmus.schedules.layout import OwnBlock, Uneven
-from isthmus.schedules.program import extent, trim
+from isthmus.schedules.program import buffer_size, trim
 from isthmus.verify.errors import BadOrder
 from isthmus.verify.verify import verify
 
@@ -64,7 +64,7 @@ def test_a_rank_of_a_tree_knows_its_subtree_and_holds_no_more(collective, root):
         known[below] = counts[below]
         rounds = trim(entry.program(p, r, Uneven(known), root))
         assert rounds == trim(entry.program(p, r, Uneven(counts), root))
-        assert extent(rounds, "tmp") <= counts[below].sum()
+        assert buffer_size(rounds, "tmp") <= counts[below].sum()
 
 
 @pytest.mark.parametrize("collective", ["gatherv", "scatterv"])

@@ -11,7 +11,7 @@ from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send
 from isthmus.schedules.layout import Even, Leaves, OwnBlock, Uneven
-from isthmus.schedules.program import backwards, extent, trim
+from isthmus.schedules.program import backwards, buffer_size, trim
 from isthmus.verify.contracts import inter_reduce as promised
 from isthmus.verify.errors import BadOrder
 from isthmus.verify.verify import verify
@@ -60,7 +60,7 @@ def test_a_leaf_of_a_tree_knows_its_subtree_and_holds_no_more(collective, name):
         known[below] = counts[below]
         rounds = trim(entry.program(n, v, Leaves(Uneven(known))))
         assert rounds == trim(entry.program(n, v, Leaves(Uneven(counts))))
-        assert extent(rounds, "tmp") <= counts[below].sum()
+        assert buffer_size(rounds, "tmp") <= counts[below].sum()
 
 
 def received(rounds):
@@ -83,7 +83,7 @@ def test_rounds_and_volumes_of_a_long_bcast(name):
 def test_scratch_of_a_reduction():
     def room(name, q=16, m=1600):
         schedule = isthmus.schedule("inter_reduce", name, q=q, m=m)
-        return [extent(rounds, "tmp") for rounds in schedule.all_ranks()]
+        return [buffer_size(rounds, "tmp") for rounds in schedule.all_ranks()]
 
     assert max(room("binomial")) == max(room("halving")) == 3200
     # three pieces of 100, and half of all

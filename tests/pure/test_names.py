@@ -23,14 +23,6 @@ GRAMMAR |= {"given", "kept", "told", "heard"}
 GRAMMAR_ALLOWED = {
     ("schedules/registry.py", "given"): "public: Algorithm.given(n=4)",
 }
-#: classes of one name in several files, each with its reason
-CLASSES_ALLOWED = {
-    "Link": "public in isthmus.lab",
-    "Send": "a step of the form, and the step of a plan that it becomes",
-    "Copy": "a step of the form, and the step of a plan that it becomes",
-    "Reduce": "a step of the form, and the step of a plan that it becomes",
-    "Level": "documented in isthmus.cost.machine, and of isthmus.hierarchy",
-}
 
 
 @cache
@@ -94,11 +86,7 @@ def test_a_class_has_one_name_in_the_project():
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 files[node.name].append(path)
-    wrong = {
-        name: paths
-        for name, paths in files.items()
-        if len(paths) > 1 and name not in CLASSES_ALLOWED
-    }
+    wrong = {name: paths for name, paths in files.items() if len(paths) > 1}
     assert not wrong
 
 

@@ -26,7 +26,7 @@ from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.schedules import registry
 from isthmus.schedules.early_receives import posting
 from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
-from isthmus.schedules.program import extent, lay
+from isthmus.schedules.program import buffer_size, lay
 from isthmus.verify.contracts import Contract
 from isthmus.verify.errors import Deadlock, Race, ScheduleError, Unwritten
 from isthmus.verify.marks import marks
@@ -264,7 +264,7 @@ def test_calls_in_a_row_do_not_race_if_the_halves_of_node_take_turns(example):
     """The third call uses the half of the first, since all ranks of a node have met
     between."""
     programs = example.all_ranks()
-    half = {"node": ("node", max(extent(rounds, "node") for rounds in programs))}
+    half = {"node": ("node", max(buffer_size(rounds, "node") for rounds in programs))}
     calls = [
         [*rounds, *lay(iter(rounds), half), *rounds, *lay(iter(rounds), half)]
         for rounds in programs
@@ -302,7 +302,7 @@ def test_memory_of_nodes_is_bounded(schedule_and_size):
     """A rank needs five times the size of a chunk at the most."""
     example, size = schedule_and_size
     for r in range(example.n):
-        assert extent(example.rank(r), "node") <= 5 * size
+        assert buffer_size(example.rank(r), "node") <= 5 * size
 
 
 @pytest.mark.parametrize("collective", ["inter_bcast", "inter_reduce"])
@@ -314,7 +314,7 @@ def test_memory_of_streams_is_bounded(collective, ranks):
         example = isthmus.schedule(
             collective, f"node_aware(size={size})", q=5 * ranks, m=1 << 15, nodes=nodes
         )
-        ends = [extent(example.rank(r), "node") for r in (0, 1, ranks, 3 * ranks)]
+        ends = [buffer_size(example.rank(r), "node") for r in (0, 1, ranks, 3 * ranks)]
         assert max(ends) <= 4 * size + len(nodes)
 
 

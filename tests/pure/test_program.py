@@ -6,7 +6,7 @@ import numpy as np
 
 from isthmus.schedules.ir import Copy, Pieces, Recv, Round, Send, Span
 from isthmus.schedules.program import (
-    extent,
+    buffer_size,
     map_spans,
     merge_rounds,
     per_rank,
@@ -56,9 +56,9 @@ def test_lanes_are_taken_apart_and_what_is_empty_left_out():
     assert trim([Round()]) == []
 
 
-def test_extent_is_the_room_that_is_needed():
+def test_the_size_of_a_buffer_is_the_room_that_is_needed():
     rounds = [Round((), (Copy(Span("send", 0, 2), Span("tmp", 5, 2)),))]
-    assert (extent(rounds, "tmp"), extent(rounds, "recv")) == (7, 0)
+    assert (buffer_size(rounds, "tmp"), buffer_size(rounds, "recv")) == (7, 0)
 
 
 def test_pieces_are_the_same_message_as_a_tuple_of_spans():
@@ -71,7 +71,7 @@ def test_pieces_are_the_same_message_as_a_tuple_of_spans():
     )
     alone = Round((Send(1, Pieces("recv", start[:, 0], size[:, 0])),))
     assert trim([alone]) == per_rank([lanes], 2)[0]
-    assert extent([alone], "recv") == 9 and extent([alone], "tmp") == 0
+    assert buffer_size([alone], "recv") == 9 and buffer_size([alone], "tmp") == 0
 
 
 def test_trim_takes_plain_and_numpy_numbers_alike():

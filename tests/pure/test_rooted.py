@@ -15,7 +15,7 @@ from isthmus.predict.predict import predict
 from isthmus.predict.times import limit
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
-from isthmus.schedules.program import extent, renumber, shift, trim
+from isthmus.schedules.program import buffer_size, renumber, shift, trim
 from isthmus.verify.contracts import Contract, reduce as promised
 from isthmus.verify.errors import BadOrder, CountedTwice
 from isthmus.verify.marks import blank, marks, unordered
@@ -50,13 +50,13 @@ def test_scratch_of_a_mirrored_reduce_is_all_and_a_part(name, part_size):
     """The part only where several arrive; the root needs nothing else."""
     schedule = isthmus.schedule("reduce", f"{name}(n=4)", p=11, m=40, root=3)
     ranks = schedule.all_ranks()
-    assert extent(ranks.pop(3), "tmp") == part_size
-    assert max(extent(rounds, "tmp") for rounds in ranks) == 40 + part_size
+    assert buffer_size(ranks.pop(3), "tmp") == part_size
+    assert max(buffer_size(rounds, "tmp") for rounds in ranks) == 40 + part_size
 
 
 def test_scratch_of_an_ordered_reduce_is_two_messages():
     ranks = isthmus.schedule("reduce", "binomial", p=11, m=40, root=3).all_ranks()
-    assert max(extent(rounds, "tmp") for rounds in ranks) == 80
+    assert max(buffer_size(rounds, "tmp") for rounds in ranks) == 80
 
 
 def test_the_ordered_reduce_takes_one_more_round_to_another_root():

@@ -80,7 +80,6 @@ def is_larger(here: Side, there: Side) -> bool:
     cost=lambda p, q, ka, kb, alpha, beta, stage: (
         max(p, q) * (alpha + max(ka, kb) * beta)
     ),
-    whole_blocks=True,
 )
 def direct(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """Everyone sends its block to everyone of the other group.

@@ -29,7 +29,6 @@ def _turns_cost(
     *INTER_ALLTOALLS,
     paper="Silva, Silva 1999; Open MPI",
     cost=lambda p, q, ka, kb, alpha, beta: (p + q - 1) * (alpha + max(ka, kb) * beta),
-    whole_blocks=True,
 )
 def linear(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
     """Everyone swaps with everyone in rank order, all at once.
@@ -60,7 +59,7 @@ def pairwise(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> P
         )
 
 
-@algorithm(*INTER_ALLTOALLS, paper="folklore", cost=_turns_cost, whole_blocks=True)
+@algorithm(*INTER_ALLTOALLS, paper="folklore", cost=_turns_cost)
 def rotated(
     r: Index, here: Side, there: Side, send: Blocks, recv: Blocks, window: int = 32
 ) -> Program:
@@ -134,7 +133,7 @@ def _largest_first(blocks: Blocks, partners: list[Index]) -> np.ndarray:
     return np.take_along_axis(np.array(partners), order, 0)
 
 
-@algorithm(*INTER_ALLTOALLS, paper="isthmus", cost=_turns_cost, whole_blocks=True)
+@algorithm(*INTER_ALLTOALLS, paper="isthmus", cost=_turns_cost)
 def largest_first(
     r: Index, here: Side, there: Side, send: Blocks, recv: Blocks
 ) -> Program:

@@ -15,10 +15,15 @@ from typing import Any
 from ..cost.recorded import Log, MessageEnd, Recorded, timeline
 from ..mpi.context.context import Context
 from ..mpi.plan.operation import POLLS_BEFORE_YIELD, Operation
-from ..mpi.plan.steps import Ask, Await, AwaitSized, Post, PostTyped, Send, SendTyped
+from ..mpi.plan.steps import (
+    Ask,
+    Await,
+    AwaitSized,
+    MessageStep,
+    StartSend,
+    StartTypedSend,
+)
 from .clock import now, offset
-
-_MESSAGE_STEPS = (Post, PostTyped, Send, SendTyped)
 
 
 class ObservedOperation(Operation):
@@ -38,7 +43,7 @@ class ObservedOperation(Operation):
             if isinstance(step, Ask):
                 self._started, self._completed = {}, {}
                 return super()._run(stop, waits)
-            if isinstance(step, _MESSAGE_STEPS):
+            if isinstance(step, MessageStep):
                 self._started[step.slot] = now()
             elif isinstance(step, Await | AwaitSized):
                 while not self._is_complete(step):
@@ -73,17 +78,12 @@ class ObservedOperation(Operation):
             if isinstance(step, Await):
                 rounds |= dict.fromkeys(step.slots, step.round_number - 1)
         for step in self.plan.steps:
-            if not isinstance(step, _MESSAGE_STEPS):
+            if not isinstance(step, MessageStep):
                 continue
-            is_send = isinstance(step, Send | SendTyped)
-            peer = step.target if isinstance(step, Send | SendTyped) else step.source
-            if isinstance(step, Post | Send):
-                nbytes = step.nbytes
-            else:
-                nbytes = step.selection.nbytes
-            slot = step.slot
-            times = self._started[slot], self._completed[slot]
-            yield MessageEnd(is_send, peer, nbytes, rounds[slot], *times)
+            is_send = isinstance(step, StartSend | StartTypedSend)
+            times = self._started[step.slot], self._completed[step.slot]
+            round_number = rounds[step.slot]
+            yield MessageEnd(is_send, step.peer, step.nbytes, round_number, *times)
 
 
 class Recorder:

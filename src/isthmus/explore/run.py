@@ -16,7 +16,7 @@ from ..cost.placement import nodes as placed_on
 from ..draw.order import RankStep, StepEvents, order
 from ..draw.palette import groups_of, nodes_of
 from ..schedules.ir import Data, Reduce, Span
-from ..schedules.program import extent
+from ..schedules.program import buffer_size
 from ..schedules.registry import resolve
 from ..schedules.schedule import Schedule
 from ..verify.marks import Memory
@@ -182,7 +182,7 @@ def detail(schedule: Schedule) -> dict[str, Any]:
     for r, rounds in enumerate(programs):
         before, after = schedule.contract.before(r), schedule.contract.after(r)
         sizes = {name: len(buf) for name, buf in before.items()}
-        sizes["tmp"] = extent(rounds, "tmp")
+        sizes["tmp"] = buffer_size(rounds, "tmp")
         ranks.append(
             {
                 "sizes": sizes,
@@ -191,7 +191,7 @@ def detail(schedule: Schedule) -> dict[str, Any]:
             }
         )
     shared = [
-        max(extent(programs[r], "node") for r in node.ranks)
+        max(buffer_size(programs[r], "node") for r in node.ranks)
         for node in nodes_of(schedule.nodes or range(schedule.n))
     ]
     ordered = order(schedule, programs)

@@ -91,7 +91,7 @@ def apart(*programs: Program) -> Program:
         rounds = list(
             lay(program, {"tmp": ("tmp", scratch_end)}) if scratch_end else program
         )
-        scratch_end = max(scratch_end, extent(rounds, "tmp"))
+        scratch_end = max(scratch_end, buffer_size(rounds, "tmp"))
         laid_out.append(iter(rounds))
     return merge_rounds(*laid_out)
 
@@ -439,7 +439,7 @@ def _end(data: Data, buf: str) -> int:
     return max((s.start + s.size for s in data if s.buf == buf), default=0)
 
 
-def extent(rounds: Iterable[Round], buf: str) -> int:
-    """The number of elements of a buffer that the rounds need."""
+def buffer_size(rounds: Iterable[Round], buf: str) -> int:
+    """The number of elements that a buffer must have for the rounds."""
     ends = (_end(data, buf) for r in rounds for data in data_of(r))
     return max(ends, default=0)

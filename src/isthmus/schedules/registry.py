@@ -64,8 +64,6 @@ class Algorithm:
     own_counts: bool = False
     #: a rank must know the counts of the remote group's result as well
     other_counts: bool = False
-    #: every rank sends a whole block to every remote rank, all at once
-    whole_blocks: bool = False
     #: combines contributions in any order: for commutative operators only
     commutative: bool = False
     #: the ranks of a node share memory: the program takes the placement as `nodes`, and

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from ..schedules.ir import Library, Round, Span
-from ..schedules.program import extent, writes
+from ..schedules.program import buffer_size, writes
 from .contracts import Contract
 from .errors import ScheduleError
 from .marks import Memory, blank
@@ -55,12 +55,12 @@ def memories(
     node_of_rank = nodes or range(len(programs))
     sizes: dict[Hashable, int] = {}
     for node, rounds in zip(node_of_rank, programs, strict=True):
-        sizes[node] = max(sizes.get(node, 0), extent(rounds, "node"))
+        sizes[node] = max(sizes.get(node, 0), buffer_size(rounds, "node"))
     shared = {node: blank(n, contract.mark) for node, n in sizes.items()}
     memory = []
     for r, (node, rounds) in enumerate(zip(node_of_rank, programs, strict=True)):
         start = {name: buf.copy() for name, buf in contract.before(r).items()}
-        scratch = blank(extent(rounds, "tmp"), contract.mark)
+        scratch = blank(buffer_size(rounds, "tmp"), contract.mark)
         memory.append({**start, "tmp": scratch, "node": shared[node]})
     return memory
 

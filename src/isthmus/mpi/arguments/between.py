@@ -38,9 +38,9 @@ from ..buffers.user_buffer import (
     read_mixed,
     read_vector,
 )
-from ..plan.native import NativeCall, block_extent
+from ..plan.native import NativeCall, block_spec
 from ..plan.question import Question, ask_each
-from ..plan.steps import Await, Synchronize
+from ..plan.steps import Await, StartBarrier
 from ..plan.task import Contributions, Data, Task
 from ..waiting.errors import MismatchError
 from .between_rooted import ROOTED_READERS
@@ -97,7 +97,7 @@ def allgather(
     algorithm, is_native = _resolve_allgather(context, algorithm, form, (a, b))
     task = allgather_task(context, algorithm, send, recv)
     if is_native:
-        native = NativeCall("Allgather", block_extent(send), block_extent(recv))
+        native = NativeCall("Allgather", block_spec(send), block_spec(recv))
         return replace(task, native=native)
 
     def schedule() -> Schedule:
@@ -472,7 +472,7 @@ def alltoall(
     )
     task = alltoall_task(context, algorithm, (send,), (recv,), sent, expected)
     if is_native:
-        native = NativeCall("Alltoall", block_extent(send), block_extent(recv))
+        native = NativeCall("Alltoall", block_spec(send), block_spec(recv))
         return replace(task, native=native)
 
     def schedule() -> Schedule:
@@ -573,7 +573,7 @@ def barrier(context: InterContext, algorithm: str, form: str) -> Task:
         if is_native:
             return Task(algorithm=algorithm, native=NativeCall("Barrier", is_raw=True))
         if algorithm == "library":
-            return Task(algorithm=algorithm, steps=(Synchronize(0), Await((0,), 1)))
+            return Task(algorithm=algorithm, steps=(StartBarrier(0), Await((0,), 1)))
     named("inter_barrier", algorithm)
     sizes = {"p": context.p, "q": context.q}
     schedule = partial(context.schedule, "inter_barrier", algorithm, sizes)

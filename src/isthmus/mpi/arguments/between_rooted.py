@@ -26,9 +26,9 @@ from ..buffers.operators import operator_for
 from ..buffers.user_buffer import read_block, read_vector
 from ..plan.native import (
     NativeCall,
-    block_extent,
-    elements_extent,
-    vector_extent,
+    block_spec,
+    elements_spec,
+    vector_spec,
 )
 from ..plan.question import NOTHING_TO_ASK, ask_each, first_column
 from ..plan.task import Contributions, Data, Task
@@ -137,11 +137,11 @@ def bcast(
     if group is None:
         return _task_without_part(algorithm, "inter_bcast")
     data = read_block(buf, writable=not group.is_root)
-    extent = block_extent(data)
+    spec = block_spec(data)
     native = NativeCall(
         "Bcast",
-        send=extent if group.is_root else None,
-        recv=None if group.is_root else extent,
+        send=spec if group.is_root else None,
+        recv=None if group.is_root else spec,
     )
     return bcast_task(context, algorithm, form, group, data, native)
 
@@ -213,11 +213,11 @@ def reduce(
         contributions=_equal_contributions(context, nbytes),
     )
     if is_native:
-        extent = elements_extent(data)
+        spec = elements_spec(data)
         native = NativeCall(
             "Reduce",
-            send=None if group.is_root else extent,
-            recv=extent if group.is_root else None,
+            send=None if group.is_root else spec,
+            recv=spec if group.is_root else None,
             is_bytes=False,
         )
         return replace(task, native=native)
@@ -352,17 +352,17 @@ def _read_blocks(
     is_sender = group.is_root == ("Scatter" in operation)
     if not group.is_root:
         data = read_block(block, writable=not is_sender)
-        extent = block_extent(data)
+        spec = block_spec(data)
     elif operation.endswith("v"):
         data = read_vector(whole, group.q, writable=not is_sender)
-        extent = vector_extent(data)
+        spec = vector_spec(data)
     else:
         data = read_block(whole, writable=not is_sender, n=group.q)
-        extent = block_extent(data)
+        spec = block_spec(data)
     native = NativeCall(
         operation,
-        send=extent if is_sender else None,
-        recv=None if is_sender else extent,
+        send=spec if is_sender else None,
+        recv=None if is_sender else spec,
     )
     return blocks_task(
         context, algorithm, form, collective, group, (data,), data.sizes, native

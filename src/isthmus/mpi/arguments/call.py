@@ -157,7 +157,7 @@ class Call:
         if recv is not None and plan.writes:
             if recv.readonly:
                 self.task()  # raises the error
-            elif plan.is_apart and send is not None and _overlap(send, recv):
+            elif plan.must_be_apart and send is not None and _overlap(send, recv):
                 self.task()  # raises the error, unless the blocks themselves lie apart
         if plan.operand >= 0:
             self.operators = (self._operator(plan.operand),)

@@ -35,8 +35,8 @@ from ..buffers.user_buffer import (
 )
 from ..plan.native import (
     NativeCall,
-    block_extent,
-    vector_extent,
+    block_spec,
+    vector_spec,
 )
 from ..plan.question import Question, ask_each, first_column
 from ..plan.task import Contributions, Data, Task
@@ -123,7 +123,7 @@ def allgather(
     context: IntraContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
     recv = read_block(recvbuf, writable=True, n=context.p)
-    native = NativeCall("Allgather", recv=block_extent(recv))
+    native = NativeCall("Allgather", recv=block_spec(recv))
     return _read_allgather(context, algorithm, form, sendbuf, recv, native)
 
 
@@ -132,7 +132,7 @@ def allgatherv(
     context: IntraContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
     recv = read_vector(recvbuf, context.p)
-    native = NativeCall("Allgatherv", recv=vector_extent(recv))
+    native = NativeCall("Allgatherv", recv=vector_spec(recv))
     return _read_allgather(context, algorithm, form, sendbuf, recv, native)
 
 
@@ -155,7 +155,7 @@ def _read_allgather(
             f"message: this rank sends {sent} bytes, and has room for {expected} "
             "of its own"
         )
-    native = replace(native, send=block_extent(send))
+    native = replace(native, send=block_spec(send))
     return allgather_task(context, algorithm, form, send, recv, native)
 
 
@@ -445,8 +445,8 @@ def alltoall(
         is_in_place=is_in_place,
     )
     if is_native:
-        send_extent = None if is_in_place else block_extent(send)
-        native = NativeCall("Alltoall", send_extent, block_extent(recv))
+        send_spec = None if is_in_place else block_spec(send)
+        native = NativeCall("Alltoall", send_spec, block_spec(recv))
         return replace(task, native=native)
     unit = unit_of(block_bytes)
     sizes = {"p": p, "k": block_bytes // unit}
@@ -478,8 +478,8 @@ def alltoallv(
             algorithm = "rotated"
             if leaves_to_library(context, form, None, is_faster=True):
                 log_choice("Alltoallv", Choice(LIBRARY_NAME, f"on {p} processes"))
-                send_extent = None if is_in_place else vector_extent(send)
-                native = NativeCall("Alltoallv", send_extent, vector_extent(recv))
+                send_spec = None if is_in_place else vector_spec(send)
+                native = NativeCall("Alltoallv", send_spec, vector_spec(recv))
                 task = alltoall_task(
                     context,
                     algorithm,

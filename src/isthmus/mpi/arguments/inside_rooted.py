@@ -25,9 +25,9 @@ from ..buffers.user_buffer import (
 from ..plan.native import (
     NO_BUFFER,
     NativeCall,
-    block_extent,
-    elements_extent,
-    vector_extent,
+    block_spec,
+    elements_spec,
+    vector_spec,
 )
 from ..plan.question import ask_each, first_column
 from ..plan.task import Task
@@ -87,11 +87,11 @@ def bcast(
         expected={root: nbytes},
     )
     if is_native:
-        extent = block_extent(data)
+        spec = block_spec(data)
         native = NativeCall(
             "Bcast",
-            send=extent if is_root else None,
-            recv=None if is_root else extent,
+            send=spec if is_root else None,
+            recv=None if is_root else spec,
         )
         return replace(task, native=native)
     unit = unit_of(nbytes)
@@ -144,8 +144,8 @@ def reduce(
         expected=dict.fromkeys(context.senders, nbytes) if is_root else {},
     )
     if is_native and recv is None:
-        extents = elements_extent(send), NO_BUFFER
-        return replace(task, native=NativeCall("Reduce", *extents, is_bytes=False))
+        specs = elements_spec(send), NO_BUFFER
+        return replace(task, native=NativeCall("Reduce", *specs, is_bytes=False))
     if is_native and recv is not None:
         return replace(task, native=native_reduction("Reduce", send, recv, is_in_place))
     sizes = {"p": p, "m": send.counts[0], "root": root}
@@ -207,13 +207,13 @@ def _blocks_task(
         expected=expected,
     )
     if is_native:
-        extent_of_all = vector_extent if is_irregular else block_extent
-        own_extent = None if own is None else block_extent(own)
-        whole_extent = NO_BUFFER if whole is None else extent_of_all(whole)
+        spec_of_all = vector_spec if is_irregular else block_spec
+        own_spec = None if own is None else block_spec(own)
+        whole_spec = NO_BUFFER if whole is None else spec_of_all(whole)
         native = NativeCall(
             operation,
-            send=whole_extent if is_scatter else own_extent,
-            recv=own_extent if is_scatter else whole_extent,
+            send=whole_spec if is_scatter else own_spec,
+            recv=own_spec if is_scatter else whole_spec,
         )
         return replace(task, native=native)
     collective = "scatterv" if is_scatter else "gatherv"

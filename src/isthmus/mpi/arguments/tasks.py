@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..buffers.operators import Operator
 from ..buffers.user_buffer import UserBuffer
-from ..plan.native import NativeCall, elements_extent
+from ..plan.native import NativeCall, elements_spec
 from ..plan.task import Contributions, Data, Task
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def native_reduction(
 
     The elements are not passed as bytes, since the library combines them.
     """
-    send_extent = None if is_in_place else elements_extent(send)
-    return NativeCall(operation, send_extent, elements_extent(recv), is_bytes=False)
+    send_spec = None if is_in_place else elements_spec(send)
+    return NativeCall(operation, send_spec, elements_spec(recv), is_bytes=False)
 
 
 def check_equal_counts(send: UserBuffer, recv: UserBuffer) -> None:

@@ -119,7 +119,7 @@ def rank_items(comm: MPI.Intracomm | Chain, items: Iterable[Any]) -> list[Item |
 
 
 @dataclass(frozen=True)
-class Level:
+class HierarchyLevel:
     """The group of a process at a level of a hierarchy, and on a group's leader the
     group of leaders with a common group at the level above."""
 
@@ -127,22 +127,24 @@ class Level:
     leaders: Group
 
 
-def hierarchy(comm: MPI.Intracomm | Chain, values: Iterable[Any]) -> list[Level]:
+def hierarchy(
+    comm: MPI.Intracomm | Chain, values: Iterable[Any]
+) -> list[HierarchyLevel]:
     """Split by the first value, each group by the second, and so on: a level a value.
 
     `hierarchy(comm, [rack, node, gpu])[1].group` is the node. None leaves the process
     out of a level and of all levels below.
     """
     chain = _chain(comm)
-    levels: list[Level] = []
+    levels: list[HierarchyLevel] = []
     for value in chain._run(_check_values(chain, values)):
         if not chain:
             empty = Group(chain._private, None)
-            levels.append(Level(empty, empty))
+            levels.append(HierarchyLevel(empty, empty))
             continue
         group = split(chain, value, reorder=False)
         leaders = split(chain, 0 if group.is_leader else None, reorder=False)
-        levels.append(Level(group, leaders))
+        levels.append(HierarchyLevel(group, leaders))
         chain = group
     return levels
 

@@ -7,7 +7,7 @@ values that identify the call, and are compiled in.
 Each message is one run of bytes. A message from several places is copied through
 scratch: a plan with an MPI datatype would have to free the datatype while operations
 may still use the plan. For a long message of long runs, where copies take longer, each
-message makes and frees a datatype (see `PostTyped`).
+message makes and frees a datatype (see `StartTypedReceive`).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import numpy as np
 
 from ...schedules.early_receives import posting
 from ...schedules.ir import (
-    Copy as CopySpan,
+    Copy,
     Data,
     Library,
     Local,
     Recv,
     Round,
-    Send as SendSpans,
+    Send,
     Steps,
 )
-from ...schedules.program import extent, meanwhile
+from ...schedules.program import buffer_size, meanwhile
 from ..buffers.selection import Selection, select
 from .layouts import Layouts, joined, matched
 from .steps import (
@@ -38,18 +38,18 @@ from .steps import (
     SAID,
     TMP,
     Await,
-    Copy,
     Enter,
-    Gather,
     LongCopy,
     Meet,
     Pack,
-    Post,
-    PostTyped,
-    Reduce,
+    ReduceLocal,
     Run,
-    Send,
-    SendTyped,
+    ShortCopy,
+    StartAllgatherv,
+    StartReceive,
+    StartSend,
+    StartTypedReceive,
+    StartTypedSend,
     Step,
     Unpack,
 )
@@ -73,7 +73,7 @@ class NodeRanks:
     """The meeting ranks of a node, and the bytes each contributes."""
 
     #: places of the ranks on the node, as ranges
-    meeting: tuple[tuple[int, int], ...] = ()
+    ranges: tuple[tuple[int, int], ...] = ()
     #: bytes that this rank contributes, and bytes expected of the others, by ranges, as
     #: words of the node memory; -1 and None where the ranks do not compare
     contribution: int = -1
@@ -126,7 +126,7 @@ class Compiler:
             return
         for read, written in pairs:
             nbytes = read.stop - read.start
-            kind = LongCopy if nbytes > LONG_COPY_BYTES else Copy
+            kind = LongCopy if nbytes > LONG_COPY_BYTES else ShortCopy
             step = kind(
                 read.buffer,
                 slice(read.start, read.stop),
@@ -163,7 +163,7 @@ class Compiler:
         source, target = (
             joined(self.layouts.placed(span)) for span in (step.src, step.dst)
         )
-        if isinstance(step, CopySpan):
+        if isinstance(step, Copy):
             self.copy(source, target)
             return
         longest = MOST_REDUCED_ELEMENTS * self._element
@@ -182,14 +182,14 @@ class Compiler:
         """Add a reduction of `count` elements, merged with the step before if both have
         one target: a step by itself takes as long as to combine a few kilobytes."""
         last = self.steps[-1] if self.steps else None
-        if isinstance(last, Reduce) and last[1:4] == (*target, count):
+        if isinstance(last, ReduceLocal) and last[1:4] == (*target, count):
             self.steps[-1] = last._replace(sources=(*last.sources, source))
             return
-        self.add(Reduce((source,), *target, count), source[0], target[0])
+        self.add(ReduceLocal((source,), *target, count), source[0], target[0])
 
     def local_steps(self, steps: Sequence[Local]) -> None:
         """Compile all local steps of a round."""
-        if isinstance(steps, Steps) and steps.kind is CopySpan:
+        if isinstance(steps, Steps) and steps.kind is Copy:
             self.copy(self.layouts.runs(steps.src), self.layouts.runs(steps.dst))
             return
         for step in steps:
@@ -210,12 +210,12 @@ class Compiler:
             if (selection := _typed(runs, self._longest)) is not None:
                 buffer = runs[0].buffer
                 slot = self._slot()
-                self.add(SendTyped(rank, buffer, selection, slot), buffer)
+                self.add(StartTypedSend(rank, buffer, selection, slot), buffer)
                 return [slot]
             bounce = self.bounce(sum(run.stop - run.start for run in runs))
             self.copy(runs, [bounce])
             runs = [bounce]
-        return self._message(Send, rank, runs[0] if runs else Run(SAID, 0, 0))
+        return self._message(StartSend, rank, runs[0] if runs else Run(SAID, 0, 0))
 
     def post(self, rank: int, data: Data) -> tuple[list[int], Callable[[], None]]:
         """Compile a receive from a rank.
@@ -226,15 +226,18 @@ class Compiler:
         runs = self.layouts.runs(data)
         if len(runs) <= 1:
             run = runs[0] if runs else Run(SAID, 0, 0)
-            return self._message(Post, rank, run), _nothing
+            return self._message(StartReceive, rank, run), _nothing
         if (selection := _typed(runs, self._longest)) is not None:
             buffer, slot = runs[0].buffer, self._slot()
-            self.add(PostTyped(rank, buffer, selection, slot), buffer)
+            self.add(StartTypedReceive(rank, buffer, selection, slot), buffer)
             return [slot], _nothing
         bounce = self.bounce(sum(run.stop - run.start for run in runs))
-        return self._message(Post, rank, bounce), partial(self.copy, [bounce], runs)
+        slots = self._message(StartReceive, rank, bounce)
+        return slots, partial(self.copy, [bounce], runs)
 
-    def _message(self, kind: type[Post | Send], rank: int, run: Run) -> list[int]:
+    def _message(
+        self, kind: type[StartReceive | StartSend], rank: int, run: Run
+    ) -> list[int]:
         buffer, start, stop = run
         slots = []
         for at in range(start, max(stop, start + 1), self._longest):
@@ -261,7 +264,7 @@ class Compiler:
             unpack = partial(self.copy, [whole], runs)
         unit, slot = self.layouts.units[call.buf], self._slot()
         offsets = tuple(whole.start + offset * unit for offset in call.offsets)
-        self.add(Gather(True, whole.buffer, offsets, slot), whole.buffer)
+        self.add(StartAllgatherv(True, whole.buffer, offsets, slot), whole.buffer)
         return [slot], unpack
 
     # -- rounds
@@ -276,13 +279,13 @@ class Compiler:
         """
         rounds = rounds or [Round()]
         receives = _Receives(self, rounds)
-        self.node = extent(rounds, "node") * self.layouts.units.get("node", 1)
+        self.node = buffer_size(rounds, "node") * self.layouts.units.get("node", 1)
         for k, round_ in enumerate(rounds):
             receives.post(k)
             slots: list[int] = []
             unpacking = receives.unpacking[k]
             for message in round_.comm:
-                if isinstance(message, SendSpans):
+                if isinstance(message, Send):
                     slots += self.send(message.to, message.data)
                 elif isinstance(message, Library):
                     gather_slots, unpack = self.gather(message)
@@ -307,7 +310,7 @@ class Compiler:
         """Add a meeting; at the first meeting the ranks compare their contributions."""
         ranks = self._ranks
         self._meetings += 1
-        step = Meet(ranks.meeting, self._meetings, round_number)
+        step = Meet(ranks.ranges, self._meetings, round_number)
         if self._meetings == 1:
             step = step._replace(
                 contribution=ranks.contribution, expected=ranks.expected

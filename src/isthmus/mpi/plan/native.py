@@ -21,26 +21,30 @@ if TYPE_CHECKING:
     from ..arguments.call import Call
     from ..buffers.user_buffer import UserBuffer
 
-#: counts and displacements in bytes or elements, one number for equal blocks, and the
-#: byte of the buffer from which the displacements count: that of the lowest block
-Extent: TypeAlias = tuple[int | tuple[int, ...], int | tuple[int, ...], int]
+#: the buffer specification of a native call, without the buffer: counts and
+#: displacements in bytes or elements, one number for equal blocks, and the byte of the
+#: buffer from which the displacements count: that of the lowest block
+NativeSpec: TypeAlias = tuple[int | tuple[int, ...], int | tuple[int, ...], int]
 
 
-#: the extent of a buffer without meaning on this rank, whatever the user passed
-NO_BUFFER: Extent = ((), (), 0)
+#: the specification of a buffer without meaning on this rank, whatever the user passed
+NO_BUFFER: NativeSpec = ((), (), 0)
 
 
-def block_extent(x: UserBuffer) -> Extent:
-    """The extent of one block, or of blocks of one size, in bytes; data with gaps are
-    staged."""
+def block_spec(x: UserBuffer) -> NativeSpec:
+    """The specification of one block, or of blocks of one size, in bytes.
+
+    Data with gaps are staged, and the blocks lie side by side.
+    """
     return x.sizes[0], 0, x.displacements[0] if x.is_dense else 0
 
 
-def vector_extent(x: UserBuffer) -> Extent:
-    """The extent of blocks of different sizes, in bytes; data with gaps are staged.
+def vector_spec(x: UserBuffer) -> NativeSpec:
+    """The specification of blocks of different sizes, in bytes.
 
-    The buffer begins with the lowest block, since Open MPI's nonblocking calls take
-    two buffers with one address for a call in place, even if the blocks lie apart.
+    Data with gaps are staged. The buffer begins with the lowest block, since Open MPI's
+    nonblocking calls take two buffers with one address for a call in place, even if the
+    blocks lie apart.
     """
     if x.is_dense:
         low = min(
@@ -50,9 +54,11 @@ def vector_extent(x: UserBuffer) -> Extent:
     return x.sizes, tuple(accumulate(x.sizes[:-1], initial=0)), 0
 
 
-def elements_extent(x: UserBuffer) -> Extent:
-    """The extent of one block, in elements of the user's type; data with gaps are
-    staged."""
+def elements_spec(x: UserBuffer) -> NativeSpec:
+    """The specification of one block, in elements of the user's type.
+
+    Data with gaps are staged, and the elements lie side by side.
+    """
     return x.counts[0], 0, x.displacements[0] if x.is_dense else 0
 
 
@@ -62,9 +68,10 @@ class NativeCall:
 
     #: mpi4py's name of the blocking method, as "Allgather"
     name: str
-    #: the extents of the two buffers; None for an argument passed as the user has it
-    send: Extent | None = None
-    recv: Extent | None = None
+    #: the specifications of the two buffers; None for an argument passed as the user
+    #: has it
+    send: NativeSpec | None = None
+    recv: NativeSpec | None = None
     #: whether data are passed as bytes, whatever their type
     is_bytes: bool = True
     #: whether all arguments are passed as the user has them
@@ -111,9 +118,9 @@ class NativeCall:
         return request
 
 
-def _described(memory: Any, extent: Extent, datatype: MPI.Datatype) -> Any:
+def _described(memory: Any, spec: NativeSpec, datatype: MPI.Datatype) -> Any:
     """A buffer specification of mpi4py."""
-    if extent is NO_BUFFER:
+    if spec is NO_BUFFER:
         return None
-    counts, displacements, low = extent
+    counts, displacements, low = spec
     return [memory[low:] if low else memory, counts, displacements, datatype]

@@ -33,24 +33,25 @@ from .steps import (
     Await,
     AwaitSized,
     Compute,
-    Copy,
     Enter,
     Fetched,
-    Gather,
     LongCopy,
     Meet,
+    MessageStep,
     Move,
     Pack,
-    Post,
-    PostTyped,
-    Reduce,
-    Send,
-    SendTyped,
+    ReduceLocal,
+    ShortCopy,
+    StartAllgatherv,
+    StartBarrier,
     StartNative,
+    StartReceive,
+    StartSend,
+    StartTypedReceive,
+    StartTypedSend,
     Step,
     Store,
     Stored,
-    Synchronize,
     Unpack,
 )
 
@@ -76,7 +77,6 @@ _Lock = threading.Lock
 _yield_processor = os.sched_yield
 #: steps that wait for other ranks: an operation interrupted there can go on later
 _WAITING = (Await, AwaitSized, Enter, Fetched, Meet)
-_MESSAGE_STEPS = (Post, PostTyped, Send, SendTyped)
 _INTERRUPTED = "a signal handler raised in the middle of this call, which cannot go on"
 
 
@@ -324,7 +324,7 @@ class Operation:
             self._step_index = index
             step: Any = steps[index]
             kind = type(step)
-            if kind is Copy:
+            if kind is ShortCopy:
                 source, read, target, written = step
                 buffers[target][written] = buffers[source][read]
             elif kind is Meet:
@@ -343,11 +343,11 @@ class Operation:
                 self._fence = fence = self._fence or fence_lock()
                 fence.release()
                 fence.acquire()
-            elif kind is Send:
+            elif kind is StartSend:
                 rank, buffer, start, nbytes, slot = step
                 spec = [buffers[buffer], nbytes, start, _BYTE]
                 requests[slot] = channel.isend(spec, rank, tag)
-            elif kind is Post:
+            elif kind is StartReceive:
                 rank, buffer, start, nbytes, slot = step
                 spec = [buffers[buffer], nbytes, start, _BYTE]
                 requests[slot] = channel.irecv(spec, rank, tag)
@@ -361,7 +361,7 @@ class Operation:
                             self._rest(POLLS_BEFORE_YIELD)
                 except MPI.Exception as error:
                     raise self._explained(error, slot) from None
-            elif kind is Reduce:
+            elif kind is ReduceLocal:
                 sources, target, written, elements, operator = step
                 op, datatype = self.call.operators[operator]
                 combine = op.Reduce_local
@@ -424,22 +424,22 @@ class Operation:
         elif isinstance(step, Unpack):
             source, target = buffers[step.source], buffers[step.target]
             self.call.packer.unpack(source, step.start, target, step.selection)
-        elif isinstance(step, SendTyped | PostTyped):
+        elif isinstance(step, StartTypedSend | StartTypedReceive):
             kind = step.selection.datatype()
             spec = [buffers[step.buffer], 1, kind]
-            if isinstance(step, SendTyped):
-                request = self.channel.isend(spec, step.target, self.tag)
+            if isinstance(step, StartTypedSend):
+                request = self.channel.isend(spec, step.peer, self.tag)
             else:
-                request = self.channel.irecv(spec, step.source, self.tag)
+                request = self.channel.irecv(spec, step.peer, self.tag)
             requests[step.slot] = request
             kind.Free()  # MPI keeps the datatype until the message is complete
-        elif isinstance(step, Gather):
+        elif isinstance(step, StartAllgatherv):
             starts = step.offsets[:-1]
             sizes = [b - a for a, b in pairwise(step.offsets)]
             spec = [buffers[step.buffer], sizes, starts, _BYTE]
             group = comm.local if step.is_local else comm.comm
             requests[step.slot] = group.Iallgatherv(MPI.IN_PLACE, spec)
-        elif isinstance(step, Synchronize):
+        elif isinstance(step, StartBarrier):
             requests[step.slot] = comm.comm.Ibarrier()
         elif isinstance(step, Move):
             source, target = buffers[step.source], buffers[step.target]
@@ -492,15 +492,16 @@ class Operation:
         """The error of a message; where the message is too long, in words of the call,
         since MPI names neither the call nor the rank."""
         steps = self.plan.steps
-        posts = (step for step in steps if isinstance(step, Post | PostTyped))
-        post = next((step for step in posts if step.slot == slot), None)
-        if post is None or error.Get_error_class() != MPI.ERR_TRUNCATE:
+        kinds = StartReceive | StartTypedReceive
+        receives = (step for step in steps if isinstance(step, kinds))
+        receive = next((step for step in receives if step.slot == slot), None)
+        if receive is None or error.Get_error_class() != MPI.ERR_TRUNCATE:
             return error
-        nbytes = post.nbytes if isinstance(post, Post) else post.selection.nbytes
         context = self.channel.context
+        sender, receiver = context.who(receive.peer), context.who(context.number)
         return MismatchError(
-            f"isthmus {self.call.name}: {context.who(post.source)} sends more than the "
-            f"{nbytes} bytes that {context.who(context.number)} expects of it",
+            f"isthmus {self.call.name}: {sender} sends more than the {receive.nbytes} "
+            f"bytes that {receiver} expects of it",
             is_agreed=False,
         )
 
@@ -579,9 +580,8 @@ class Operation:
         if isinstance(step, Await | AwaitSized):
             slots = step.slots if isinstance(step, Await) else self._started_slots()
             waiting = {k for k in slots if not self._requests[k].Get_status()}
-            messages = (x for x in self.plan.steps if isinstance(x, _MESSAGE_STEPS))
-            peers = (_peer(x) for x in messages if x.slot in waiting)
-            ranks = sorted({*peers})
+            messages = (x for x in self.plan.steps if isinstance(x, MessageStep))
+            ranks = sorted({x.peer for x in messages if x.slot in waiting})
             n = len(slots)
             has = f"{n - len(waiting)} of {n} messages of this round"
             round_number = step.round_number
@@ -619,10 +619,3 @@ class Operation:
                     f"{me} expects {nbytes} of it",
                     is_agreed=False,
                 )
-
-
-def _peer(message: Post | PostTyped | Send | SendTyped) -> int:
-    """The rank at the other end of a message."""
-    if isinstance(message, Post | PostTyped):
-        return message.source
-    return message.target

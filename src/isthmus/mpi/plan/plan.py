@@ -46,7 +46,7 @@ class Plan:
     #: whether the receive buffer is written, and whether the send buffer must not
     #: overlap the receive buffer
     writes: bool = False
-    is_apart: bool = False
+    must_be_apart: bool = False
     #: the index of the argument with the type of the elements to combine; -1 without an
     #: operator
     operand: int = -1

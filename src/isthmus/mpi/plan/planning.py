@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...schedules.ir import Round
-from ...schedules.program import extent, renumber, writes
+from ...schedules.program import buffer_size, renumber, writes
 from ...schedules.schedule import Schedule
 from ..buffers.node_memory import SAID_BYTES
 from .arrange import Arrangement, arrange
@@ -25,13 +25,13 @@ from .steps import (
     TMP,
     Ask,
     Await,
-    Copy,
     Enter,
-    Gather,
     Meet,
-    Post,
     Run,
-    Send,
+    ShortCopy,
+    StartAllgatherv,
+    StartReceive,
+    StartSend,
     Step,
 )
 from .task import Contributions, Task
@@ -75,7 +75,7 @@ def plan_of(
         scratch=compiler.scratch,
         node=compiler.node,
         writes=bool(task.recv),
-        is_apart=bool(task.send and task.recv) and not task.is_in_place,
+        must_be_apart=bool(task.send and task.recv) and not task.is_in_place,
     )
 
 
@@ -94,10 +94,10 @@ def _compiler(
     """A compiler that has compiled the rounds of this rank."""
     unit, rounds = schedule.unit, _rounds(schedule, task.ranks, context.number)
     units = dict.fromkeys(("send", "recv", "tmp", "node"), unit)
-    scratch = extent(rounds, "tmp") * unit
+    scratch = buffer_size(rounds, "tmp") * unit
     places = {"tmp": layout(scratch, TMP)}
     segment = context.channel_of(task.root).segment
-    places["node"] = layout(extent(rounds, "node") * unit, NODE)
+    places["node"] = layout(buffer_size(rounds, "node") * unit, NODE)
     sources: dict[str, Layout] = {}
     #: before the first round, and after the sends of the first round
     copies_before: list[tuple[list[Run], list[Run]]] = []
@@ -129,10 +129,10 @@ def _compiler(
         places["send"], places["recv"] = (whole, own) if task.send else (own, whole)
     else:
         places["send"], places["recv"] = send, recv
-    meeting = segment.ranges(task.participants or range(context.size))
+    ranges = segment.ranges(task.participants or range(context.size))
     compiler = Compiler(
         Layouts(places, units, sources),
-        NodeRanks(meeting, *_expected(context, segment.ranks, meeting, contributions)),
+        NodeRanks(ranges, *_expected(context, segment.ranks, ranges, contributions)),
         scratch=scratch,
         element=1 if task.operator is None else task.operator.extent,
         cut=0 if context.observer is not None else context.cut,
@@ -194,7 +194,7 @@ def _runs(places: Layout) -> list[Run]:
 def _expected(
     context: Context,
     ranks: Sequence[int],
-    meeting: tuple[tuple[int, int], ...],
+    ranges: tuple[tuple[int, int], ...],
     contributions: Contributions | None,
 ) -> tuple[int, list[bytes] | None]:
     """The bytes that this rank contributes, and the bytes expected of met ranks.
@@ -203,7 +203,7 @@ def _expected(
     """
     if contributions is None:
         return -1, None
-    rows = [[contributions[ranks[i]] for i in range(a, b)] for a, b in meeting]
+    rows = [[contributions[ranks[i]] for i in range(a, b)] for a, b in ranges]
     return contributions[context.number], [np.array(x, "q").tobytes() for x in rows]
 
 
@@ -225,7 +225,7 @@ def plan_of_question(
         "root": task.root,
         "must_read": not arrange(task).is_plain,
         "writes": bool(task.recv),
-        "is_apart": bool(task.send and task.recv) and not task.is_in_place,
+        "must_be_apart": bool(task.send and task.recv) and not task.is_in_place,
     }
     steps: tuple[Step, ...]
     if question.everyone is None:
@@ -246,15 +246,15 @@ def plan_of_question(
         place = slice(first + own.start, first + own.stop)
         steps = (
             Enter(),
-            Copy(SAID, slice(0, n), NODE, place),
+            ShortCopy(SAID, slice(0, n), NODE, place),
             Meet(segment.ranges(ranks), 0, 0),
             Ask(NODE, first, size),
         )
         return Plan(steps=steps, **plan_fields)
     offsets = tuple(range(0, size + 1, n))
     steps = (
-        Copy(SAID, slice(0, n), TMP, own),
-        Gather(question.is_local, TMP, offsets, 0),
+        ShortCopy(SAID, slice(0, n), TMP, own),
+        StartAllgatherv(question.is_local, TMP, offsets, 0),
         Await((0,), 0),
         Ask(TMP, 0, size),
     )
@@ -266,9 +266,9 @@ def _swap(question: Question) -> list[Step]:
     steps: list[Step] = []
     at = 0
     for source, nbytes in question.receives:
-        steps.append(Post(source, TMP, at, nbytes, len(steps)))
+        steps.append(StartReceive(source, TMP, at, nbytes, len(steps)))
         at += nbytes
     for target, start, nbytes in question.sends:
-        steps.append(Send(target, SAID, start, nbytes, len(steps)))
+        steps.append(StartSend(target, SAID, start, nbytes, len(steps)))
     slots = tuple(range(len(steps)))
     return [*steps, Await(slots, 0)] if slots else []

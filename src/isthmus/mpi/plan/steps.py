@@ -30,49 +30,63 @@ class Run(NamedTuple):
     stop: int
 
 
-class Post(NamedTuple):
-    """The start of a receive of one run of bytes, with a slot for the request."""
+class StartReceive(NamedTuple):
+    """The start of a receive of one run of bytes, with a slot for the request.
 
-    source: int
+    `peer` is the rank at the other end, in this step and the three that follow.
+    """
+
+    peer: int
     buffer: int
     start: int
     nbytes: int
     slot: int
 
 
-class Send(NamedTuple):
+class StartSend(NamedTuple):
     """The start of a send of one run of bytes, with a slot for the request."""
 
-    target: int
+    peer: int
     buffer: int
     start: int
     nbytes: int
     slot: int
 
 
-class PostTyped(NamedTuple):
+class StartTypedReceive(NamedTuple):
     """The start of a receive into long runs of one buffer.
 
     The runs are described by a derived datatype, created for the message and freed at
     once: about 5 µs, where to pack a long message takes much longer.
     """
 
-    source: int
+    peer: int
     buffer: int
     selection: Selection
     slot: int
 
+    @property
+    def nbytes(self) -> int:
+        return self.selection.nbytes
 
-class SendTyped(NamedTuple):
-    """The start of a send of long runs of a buffer, by a datatype as in `PostTyped`."""
 
-    target: int
+class StartTypedSend(NamedTuple):
+    """The start of a send of long runs of a buffer, by a datatype as for receives."""
+
+    peer: int
     buffer: int
     selection: Selection
     slot: int
 
+    @property
+    def nbytes(self) -> int:
+        return self.selection.nbytes
 
-class Gather(NamedTuple):
+
+MessageStep: TypeAlias = StartReceive | StartSend | StartTypedReceive | StartTypedSend
+
+
+class StartAllgatherv(NamedTuple):
     """The MPI library's own nonblocking Allgatherv, in place, of consecutive blocks.
 
     The bytes of rank i of the group lie from offsets[i] to offsets[i + 1] of a buffer.
@@ -84,7 +98,7 @@ class Gather(NamedTuple):
     slot: int
 
 
-class Synchronize(NamedTuple):
+class StartBarrier(NamedTuple):
     """The MPI library's own nonblocking Barrier of all ranks."""
 
     slot: int
@@ -110,7 +124,7 @@ class AwaitSized(NamedTuple):
     round_number: int
 
 
-class Copy(NamedTuple):
+class ShortCopy(NamedTuple):
     """A copy of bytes from one buffer to another."""
 
     source: int
@@ -155,7 +169,7 @@ class Move(NamedTuple):
     written: Selection
 
 
-class Reduce(NamedTuple):
+class ReduceLocal(NamedTuple):
     """target := source (op) target, for each source in order, on elements of one of the
     call's datatypes."""
 
@@ -252,20 +266,20 @@ class Ask(NamedTuple):
 
 
 Step: TypeAlias = (
-    Post
-    | Send
-    | PostTyped
-    | SendTyped
-    | Gather
-    | Synchronize
+    StartReceive
+    | StartSend
+    | StartTypedReceive
+    | StartTypedSend
+    | StartAllgatherv
+    | StartBarrier
     | Await
     | AwaitSized
-    | Copy
+    | ShortCopy
     | LongCopy
     | Pack
     | Unpack
     | Move
-    | Reduce
+    | ReduceLocal
     | Compute
     | Enter
     | Meet

@@ -8,17 +8,17 @@ from ..buffers.selection import Selection
 from .steps import (
     ArrayAt,
     Compute,
-    Copy,
-    Gather,
     LongCopy,
     Move,
     Pack,
-    Post,
-    PostTyped,
-    Reduce,
+    ReduceLocal,
     Run,
-    Send,
-    SendTyped,
+    ShortCopy,
+    StartAllgatherv,
+    StartReceive,
+    StartSend,
+    StartTypedReceive,
+    StartTypedSend,
     Step,
     Unpack,
 )
@@ -31,11 +31,11 @@ def _selected(buffer: int, selection: Selection) -> Iterator[Run]:
 
 def reads(step: Step, element: int) -> list[Run]:
     """The runs that a step reads; `element` is the bytes of a combined element."""
-    if isinstance(step, Send):
+    if isinstance(step, StartSend):
         return [Run(step.buffer, step.start, step.start + step.nbytes)]
-    if isinstance(step, Copy | LongCopy):
+    if isinstance(step, ShortCopy | LongCopy):
         return [Run(step.source, step.read.start, step.read.stop)]
-    if isinstance(step, SendTyped):
+    if isinstance(step, StartTypedSend):
         return list(_selected(step.buffer, step.selection))
     if isinstance(step, Pack):
         return list(_selected(step.source, step.selection))
@@ -44,22 +44,22 @@ def reads(step: Step, element: int) -> list[Run]:
         return [Run(step.source, step.start, step.start + n)]
     if isinstance(step, Move):
         return list(_selected(step.source, step.read))
-    if isinstance(step, Reduce):
+    if isinstance(step, ReduceLocal):
         n = step.elements * element
         places = (*step.sources, (step.target, step.written))
         return [Run(buffer, start, start + n) for buffer, start in places]
-    if isinstance(step, Gather):
+    if isinstance(step, StartAllgatherv):
         return [Run(step.buffer, step.offsets[0], step.offsets[-1])]
     return [*map(_bytes_of, step.read)] if isinstance(step, Compute) else []
 
 
 def writes(step: Step, element: int) -> list[Run]:
     """The runs that a step writes, for a receive when the message is complete."""
-    if isinstance(step, Post):
+    if isinstance(step, StartReceive):
         return [Run(step.buffer, step.start, step.start + step.nbytes)]
-    if isinstance(step, Copy | LongCopy):
+    if isinstance(step, ShortCopy | LongCopy):
         return [Run(step.target, step.written.start, step.written.stop)]
-    if isinstance(step, PostTyped):
+    if isinstance(step, StartTypedReceive):
         return list(_selected(step.buffer, step.selection))
     if isinstance(step, Unpack):
         return list(_selected(step.target, step.selection))
@@ -68,10 +68,10 @@ def writes(step: Step, element: int) -> list[Run]:
         return [Run(step.target, step.start, step.start + n)]
     if isinstance(step, Move):
         return list(_selected(step.target, step.written))
-    if isinstance(step, Reduce):
+    if isinstance(step, ReduceLocal):
         n = step.elements * element
         return [Run(step.target, step.written, step.written + n)]
-    if isinstance(step, Gather):
+    if isinstance(step, StartAllgatherv):
         return [Run(step.buffer, step.offsets[0], step.offsets[-1])]
     return [*map(_bytes_of, step.written)] if isinstance(step, Compute) else []
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...redistribution.runs import elements_of
 from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send, Steps
-from ...schedules.program import extent
+from ...schedules.program import buffer_size
 from ..buffers.selection import Selection
 from ..plan.compile import LONGEST_MESSAGE_BYTES, SCRATCH_ALIGNMENT_BYTES
 from ..plan.steps import (
@@ -26,11 +26,11 @@ from ..plan.steps import (
     Compute,
     Move,
     Pack,
-    Post,
-    PostTyped,
-    Reduce,
-    Send as SendRun,
-    SendTyped,
+    ReduceLocal,
+    StartReceive,
+    StartSend,
+    StartTypedReceive,
+    StartTypedSend,
     Step,
     Unpack,
 )
@@ -167,15 +167,15 @@ class FieldsCompiler:
             nbytes, slot, packing = part.nbytes, self._slot(), list[Step]()
             buffer, selection = part.fields[0].buffer, part.selections[0]
             if part.is_one_run:
-                send: Step = SendRun(c.to, buffer, selection.span[0], nbytes, slot)
+                send: Step = StartSend(c.to, buffer, selection.span[0], nbytes, slot)
             elif self._is_sent_typed(part):
-                send = SendTyped(c.to, buffer, selection, slot)
+                send = StartTypedSend(c.to, buffer, selection, slot)
             else:
                 offset = first = self._room(nbytes)
                 for field, selection in zip(part.fields, part.selections, strict=True):
                     packing.append(Pack(field.buffer, selection, TMP, offset))
                     offset += selection.nbytes
-                send = SendRun(c.to, TMP, first, nbytes, slot)
+                send = StartSend(c.to, TMP, first, nbytes, slot)
             result.append((packing, send, nbytes))
         return result
 
@@ -187,15 +187,17 @@ class FieldsCompiler:
             buffer, selection = part.fields[0].buffer, part.selections[0]
             end: list[Step] = [AwaitSized(slot, c.frm, nbytes, 1)]
             if part.is_one_run:
-                post: Step = Post(c.frm, buffer, selection.span[0], nbytes, slot)
+                post: Step = StartReceive(
+                    c.frm, buffer, selection.span[0], nbytes, slot
+                )
             elif self._is_sent_typed(part):
-                post = PostTyped(c.frm, buffer, selection, slot)
+                post = StartTypedReceive(c.frm, buffer, selection, slot)
             else:
                 offset = first = self._room(nbytes)
                 for field, selection in zip(part.fields, part.selections, strict=True):
                     end.append(Unpack(TMP, offset, field.buffer, selection))
                     offset += selection.nbytes
-                post = Post(c.frm, TMP, first, nbytes, slot)
+                post = StartReceive(c.frm, TMP, first, nbytes, slot)
             result.append((post, end, Arrival(part.places, part.start, part.size)))
         return result
 
@@ -267,7 +269,7 @@ class FieldsCompiler:
         self.steps += [
             Pack(x.buffer, read, TMP, left),
             Pack(y.buffer, written, TMP, right),
-            Reduce(((TMP, left),), TMP, right, count, k),
+            ReduceLocal(((TMP, left),), TMP, right, count, k),
             Unpack(TMP, right, y.buffer, written),
         ]
 
@@ -330,7 +332,7 @@ def compiled(
 ) -> FieldsCompiler:
     """The steps of the rounds, with a division of sums before the replication."""
     compiler = FieldsCompiler(source, target, cut=cut, is_typed=is_typed)
-    if n := extent(transfer_rounds, "tmp"):
+    if n := buffer_size(transfer_rounds, "tmp"):
         compiler.tmp(n)
     for r in transfer_rounds:
         compiler.add(r)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...plan.plan import Plan
-from ...plan.steps import RECV, SEND, Await, Gather, Post, PostTyped, Send, SendTyped
+from ...plan.steps import RECV, SEND, Await, MessageStep, StartAllgatherv
 from ...plan.touches import reads, writes
 from . import staged
 from .overlap import around, overlapped
@@ -19,8 +19,6 @@ from .staged import Copies
 
 if TYPE_CHECKING:
     from ...context.context import Context
-
-_TRANSFER_STEPS = (Post, Send, PostTyped, SendTyped, Await)
 
 
 def copies_of(
@@ -43,7 +41,7 @@ def is_direct(plan: Plan) -> bool:
         return True
     if plan.must_read or plan.asks:
         return False
-    steps = (step for step in plan.steps if not isinstance(step, _TRANSFER_STEPS))
+    steps = (step for step in plan.steps if not isinstance(step, MessageStep | Await))
     touched = (run for step in steps for run in (*reads(step, 1), *writes(step, 1)))
     return not any(run.buffer in (SEND, RECV) for run in touched)
 
@@ -68,7 +66,7 @@ def with_copies(
     used = {k: i for k, i in numbers.items() if _uses(plan, k)}
     is_shared = len(set(used.values())) < len(used)
     is_opaque = is_shared or plan.native is not None
-    if is_opaque or any(isinstance(step, Gather) for step in plan.steps):
+    if is_opaque or any(isinstance(step, StartAllgatherv) for step in plan.steps):
         once = {i: k for k, i in reversed(list(numbers.items()))}
         sizes = {k: copies.staged[i].nbytes for i, k in once.items()}
         read = [k for i, k in once.items() if copies.read[i]]

@@ -23,10 +23,10 @@ from ...plan.steps import (
     Await,
     AwaitSized,
     Fetched,
-    Post,
-    PostTyped,
-    Send,
     StartNative,
+    StartReceive,
+    StartSend,
+    StartTypedReceive,
     Step,
     Store,
     Stored,
@@ -42,7 +42,7 @@ LEAST_FETCHED_BYTES = 1 << 20
 #: receives from a rank posted at a time
 MOST_POSTED_RECEIVES = 2
 
-Message = TypeVar("Message", Post, Send)
+Message = TypeVar("Message", StartReceive, StartSend)
 #: part of a buffer: the number of the buffer, the first byte, and the end
 Range: TypeAlias = tuple[int, int, int]
 
@@ -215,7 +215,9 @@ def _stores(
     result: list[list[Range]] = [[] for _ in steps]
     written = []
     for i, step in enumerate(steps):
-        at = awaited_in[step.slot] if isinstance(step, Post | PostTyped) else i
+        at = i
+        if isinstance(step, StartReceive | StartTypedReceive):
+            at = awaited_in[step.slot]
         written += [(at, run) for run in writes(step, element) if run.buffer in sizes]
     for at, (buffer, start, stop) in sorted(written, key=lambda x: -x[0]):
         for low, high in covered[buffer].missing(start, stop):
@@ -243,8 +245,8 @@ def pipelined(steps: Sequence[Step]) -> list[Step]:
 def _in_turns(segment: Sequence[Step], end: Await) -> list[Step]:
     """The steps of a round, with the messages in turns up to the end."""
     slots = set(end.slots)
-    sends = [x for x in segment if isinstance(x, Send) and x.slot in slots]
-    posts = [x for x in segment if isinstance(x, Post) and x.slot in slots]
+    sends = [x for x in segment if isinstance(x, StartSend) and x.slot in slots]
+    posts = [x for x in segment if isinstance(x, StartReceive) and x.slot in slots]
     # steps between the messages, such as copies into a message, must keep their places
     begin = next((i for i, x in enumerate(segment) if x in sends or x in posts), None)
     between = (
@@ -257,9 +259,9 @@ def _in_turns(segment: Sequence[Step], end: Await) -> list[Step]:
     receive_slots = {post.slot for post in posts}
     other_slots = [k for k in end.slots if k not in receive_slots]
     result = list(segment[:begin])
-    sources: dict[int, list[Post]] = {}
+    sources: dict[int, list[StartReceive]] = {}
     for post in posts:
-        sources.setdefault(post.source, []).append(post)
+        sources.setdefault(post.peer, []).append(post)
     for parts in sources.values():
         result += parts[:MOST_POSTED_RECEIVES]
     following = {
@@ -268,9 +270,9 @@ def _in_turns(segment: Sequence[Step], end: Await) -> list[Step]:
         for i in range(len(parts) - MOST_POSTED_RECEIVES)
     }
     receives = _turns(list(sources.values()))
-    targets: dict[int, list[Send]] = {}
+    targets: dict[int, list[StartSend]] = {}
     for send in sends:
-        targets.setdefault(send.target, []).append(send)
+        targets.setdefault(send.peer, []).append(send)
     leaving = _turns(list(targets.values()))
 
     # all sends leave before the first receive is awaited: two ranks would wait for each
