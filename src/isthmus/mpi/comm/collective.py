@@ -71,9 +71,11 @@ class LazyImport:
         return getattr(import_module(self._module, __package__), self._name)
 
 
-#: the module `forms` and the class `Call`, once imported
-_forms: Any = None
-_Call: Any = None
+if TYPE_CHECKING:
+    from .. import forms as _forms
+    from ..arguments.call import Call as _Call
+else:
+    _forms = _Call = None  # until `load`
 
 
 @cache
@@ -83,7 +85,7 @@ def load() -> None:
     for name in ("..context.inter", "..context.intra"):
         import_module(name, __package__)
     _forms = import_module("..forms", __package__)
-    _Call = import_module("..arguments.call", __package__).Call
+    _Call = import_module("..arguments.call", __package__).Call  # type: ignore[misc]
 
 
 class CollectiveMethods(Comm):
@@ -188,7 +190,7 @@ class CollectiveMethods(Comm):
             context = self._context()
         try:
             call = _Call(context, operation, "blocking", algorithm, args)
-            _forms.run(self, context, call)
+            _forms.run(cast("MPI.Comm", self), context, call)
         except USER_EXCEPTIONS as error:
             # These errors say who, what and why, on many ranks at once. A traceback of
             # isthmus would be ten further lines on each rank.
@@ -199,8 +201,7 @@ class CollectiveMethods(Comm):
     ) -> MPI.Request:
         context = self._context()
         call = _Call(context, operation, "nonblocking", algorithm, args)
-        request: MPI.Request = _forms.begin(self, context, call)
-        return request
+        return _forms.begin(cast("MPI.Comm", self), context, call)
 
     def _persistent(
         self,
@@ -211,5 +212,4 @@ class CollectiveMethods(Comm):
     ) -> MPI.Prequest:
         context = self._context()
         call = _Call(context, operation, "persistent", algorithm, args)
-        request: MPI.Prequest = _forms.set_up(self, context, call, info)
-        return request
+        return _forms.set_up(cast("MPI.Comm", self), context, call, info)
