@@ -39,7 +39,7 @@ from isthmus.mpi.plan.touches import reads, writes
 from isthmus.schedules.ir import Pieces, Recv, Round, Send, Span
 from isthmus.schedules.program import buffer_size
 from sampling import LONG
-from support import agree, once
+from support import agree
 
 pytestmark = pytest.mark.mpi(2)
 #: algorithms and distributions for ten thousand ranks
@@ -73,7 +73,7 @@ def messages_of(plan):
     return [step for step in plan.steps if isinstance(step, kinds)]
 
 
-@once
+@pytest.mark.mpi(1)
 @pytest.mark.parametrize(
     ("name", "p", "q", "messages"),
     [
@@ -180,7 +180,7 @@ def test_a_plan_keeps_no_buffer_alive(comm, name):
     groups.free()
 
 
-@once
+@pytest.mark.mpi(1)
 @pytest.mark.parametrize(("name", "kind"), [*LARGE, *MORE * LONG])
 def test_a_plan_among_ten_thousand_ranks(comm, name, kind):
     """Unequal counts: what one rank builds grows with its messages, in arrays."""
