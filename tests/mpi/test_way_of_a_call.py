@@ -12,7 +12,7 @@ import isthmus
 from groups import pair
 from support import agree
 
-pytestmark = pytest.mark.mpi(4)
+pytestmark = pytest.mark.mpi(8)
 _PACKAGE = str(Path(isthmus.__file__).parent)
 #: the functions that only a rank enters that happens to wait for others
 _RESTING = {("mpi/plan/operation.py", "_rest"), ("mpi/context/channel.py", "check")}
@@ -54,7 +54,7 @@ def test_what_only_a_rank_that_waits_enters_is_there(file, name):
 
 def slices(k, n):
     """Parts of arrays at changing places, to send from and to receive into."""
-    return np.ones(64)[k : k + n], np.zeros(64)[k : k + 2 * n]
+    return np.ones(64)[k : k + n], np.zeros(64)[k : k + 4 * n]
 
 
 CALLS = {
@@ -67,14 +67,14 @@ CALLS = {
     "Allgather": (30, 9, lambda c, x, y: c.Allgather(x, y, algorithm="node_aware")),
     "by messages": (24, 9, lambda c, x, y: c.Allgather(x, y, algorithm="direct")),
     "Iallreduce": (38, 11, lambda c, x, y: c.Iallreduce(x, y[:4]).Wait()),
-    "Iallgatherv": (50, 12, lambda c, x, y: c.Iallgatherv(x, [y, [4, 4]]).Wait()),
+    "Iallgatherv": (50, 12, lambda c, x, y: c.Iallgatherv(x, [y, [4] * 4]).Wait()),
 }
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_that_is_known_passes_few_functions(comm, name):
     most, most_files, call = CALLS[name]
-    groups = pair(comm, 2)
+    groups = pair(comm, 4)
     call(groups.ours, *slices(0, 4))
     ways = [way(lambda k=k: call(groups.ours, *slices(k, 4))) for k in range(1, 12)]
     functions, files = min(ways)
@@ -89,7 +89,7 @@ def test_a_first_call_passes_few_functions(comm):
     the runtime, and the others of the record, the algorithm, its choice and the form,
     which are read once for a size.
     """
-    groups = pair(comm, 2)
+    groups = pair(comm, 4)
     groups.ours.Allgather(*slices(0, 4), algorithm="node_aware")
     ways = []
     for n in (37, 38, 39, 41, 43):
