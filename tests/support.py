@@ -53,6 +53,13 @@ def forms(
     request.Free()
 
 
+#: whether mpi4py's own persistent collectives give what they should; MPICH before 4.2
+#: receives old data, or ends the program (docs/libraries.md)
+HAS_SOUND_PERSISTENT = MPI.Get_version() >= (4, 0) and not (
+    ("MPICH",) < MPI.get_vendor() < ("MPICH", (4, 2, 0))
+)
+
+
 def has_persistent_collectives() -> bool:
     """Whether the MPI library has the persistent collectives of MPI 4."""
     try:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 # What a launch on a small machine needs; no library minds the variables of another.
@@ -54,6 +55,10 @@ WITHOUT_LOST = ("--with-ft", "ulfm")
 OWN_GROUP: dict[str, Any] = (
     {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 )
+
+# Processes that spawn others, with the argument "native" without isthmus.
+SPAWNED = Path(__file__).parents[1] / "mpi" / "spawned.py"
+SECONDS_TO_SPAWN = 30.0  # what hangs is not waited for longer
 
 POLL = 0.02  # seconds between two looks at the results
 PATIENCE = 5.0  # seconds given to a launch that was asked to end
@@ -158,3 +163,15 @@ class Launch:
             if self._process.poll() is None:
                 os.killpg(self._process.pid, kind)
                 self.wait(PATIENCE)
+
+
+@cache
+def spawns(mpiexec: str) -> bool:
+    """Whether the processes of an mpiexec can spawn others: not all builds can."""
+    argv = command(mpiexec, 2, str(SPAWNED), "native")
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        launch = Launch(argv, {**os.environ, **ENVIRONMENT}, folder, folder)
+        status = launch.wait(SECONDS_TO_SPAWN)
+        launch.close()
+    return status == 0

@@ -29,16 +29,17 @@ from fuzz.modes import variables
 from fuzz.places import Place
 from fuzz.series import FORMS, GROUPS, FaultError, Going, Options, Series
 from fuzz.spellings import Saying, plain
-from fuzz.transfers import compose, composition, transfer
+from fuzz.transfers import Drawn, compose, composition, transfer
 from isthmus.collectives.collective import SEVERAL, Collective
 from isthmus.collectives.records import COLLECTIVES
+from isthmus.mpi.arguments.inside_rooted import ENDS_REDUCE_IN_PLACE
 from isthmus.mpi.context.context import Context
 from isthmus.mpi.context.inter import InterContext
 from isthmus.mpi.plan import compile as compiling
 from isthmus.schedules import registry
 from record_sizes import OPTIONS, is_declined
 from sampling import LONG
-from support import TURN, without_persistent_collectives
+from support import HAS_SOUND_PERSISTENT, TURN, without_persistent_collectives
 
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ HALF_BYTES, CUT_BYTES, LONGEST_BYTES = 1 << 13, 1000, 3000
 PIECE_BYTES = 300, 5000
 #: of algorithms that end with an allgather inside a group
 STAGES = ["bruck", "ring", "circulant", "blocked_ring", "recursive_doubling", "library"]
-#: calls of the MPI library's own, which may have no persistent form
+#: calls of the MPI library's own, which may have no persistent form, or a wrong one
 LIBRARYS = "native", "library"
 #: seconds that a rank waits at most, where there is a limit
 LIMIT_SECONDS = 50.0
@@ -221,7 +222,8 @@ class Cases:
             if drawn.size == "large":  # it may go in short pieces
                 drawn = replace(drawn, size="any")
         if name == "native":  # see `algorithms` of the fuzz
-            drawn = replace(drawn, brief=False)
+            ends = ends_program(drawn)
+            drawn = replace(drawn, brief=False, in_place=drawn.in_place and not ends)
         case.algorithm, case.drawn = name, drawn
         if (
             name == "native"
@@ -260,6 +262,11 @@ def plain_sayings(case: Series) -> dict[str, Saying]:
     return {name: plain(side.shape) for name, side in sides.items() if side}
 
 
+def ends_program(drawn: Drawn) -> bool:
+    """Whether mpi4py's own call may end the program."""
+    return ENDS_REDUCE_IN_PLACE and drawn.op == "Reduce" and drawn.in_place
+
+
 def call_of_mpi4py(case: Series) -> None:
     """Make mpi4py's own call with the data of a case, which must be right."""
     place, drawn = case.place, case.drawn
@@ -269,6 +276,8 @@ def call_of_mpi4py(case: Series) -> None:
         return
     if drawn.op == "Reduce_scatter_block" and len(sizes) > 1:
         return  # mpi4py compares what is sent with the size of the other group
+    if ends_program(drawn):
+        return
     sayings, case.sayings = case.sayings, plain_sayings(case)
     args, buffers = case.arguments(transfer(place.group, drawn, turn=99))
     getattr(kind, drawn.op)(place.comm, *args)
@@ -283,7 +292,7 @@ def run(cases: list[Series], rng: np.random.Generator, alone: np.random.Generato
     for case in cases:
         # the stage of the library is refused in the other forms
         forms = FORMS[:1] * 2 if str(case.algorithm).endswith("+library") else CALLS
-        if case.algorithm in LIBRARYS and MPI.Get_version() < (4, 0):
+        if case.algorithm in LIBRARYS and not HAS_SOUND_PERSISTENT:
             forms = tuple(form for form in forms if form != "persistent")
         calls += [(case, form) for form in forms]
     going: list[Going] = []

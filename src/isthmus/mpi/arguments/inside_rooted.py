@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from ...choose import inside as choose_inside
+from ...choose.inside import Comparison
 from ...collectives.collective import INSIDE
 from ...collectives.known import Equal, listed, unit_of
 from ...collectives.records import operations_of_blocks
@@ -40,7 +42,7 @@ from .inside import (
     read_operands,
     resolve_algorithm,
 )
-from .readers import Readers
+from .readers import BLOCKING, Readers
 from .tasks import check_equal_counts, native_reduction
 
 if TYPE_CHECKING:
@@ -48,6 +50,10 @@ if TYPE_CHECKING:
 
 #: the readers of all operations inside one group
 INSIDE_READERS = Readers(UNROOTED_READERS)
+#: whether the MPI library's Reduce in place can end the program: that of MPICH 4.0,
+#: with so many bytes and more, in groups that are no power of two
+ENDS_REDUCE_IN_PLACE = ("MPICH",) < MPI.get_vendor() < ("MPICH", (4, 1, 0))
+_ENDING_BYTES = 1 << 11
 _ROOT_BLOCK_HINT = "; for a block that stays where it is, receive into MPI.IN_PLACE"
 
 
@@ -100,6 +106,12 @@ def bcast(
     return replace(task, schedule=schedule, contributions=lambda: [nbytes] * p)
 
 
+def _without_library(compare: Callable[[], Comparison]) -> Comparison:
+    """The choice among the algorithms of isthmus."""
+    choice, _ = compare()
+    return choice, False
+
+
 @INSIDE_READERS.reads("Reduce")
 def reduce(
     context: IntraContext,
@@ -130,6 +142,10 @@ def reduce(
         root,
         context.placement.unequal_hosts,
     )
+    # only the root knows that it is in place, and all ranks must choose alike
+    may_end = ENDS_REDUCE_IN_PLACE and p & (p - 1) and nbytes >= _ENDING_BYTES
+    if may_end and form == BLOCKING:
+        compare = partial(_without_library, compare)
     algorithm, is_native = resolve_algorithm(
         context, "Reduce", algorithm, form, nbytes, compare, commutes
     )
