@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,18 @@ def has_persistent_collectives() -> bool:
     except NotImplementedError:
         return False
     return True
+
+
+def opened_port(comm: MPI.Intracomm) -> str:
+    """A port of rank 0, for all; skips the test where the MPI library opens none."""
+    port = None
+    if comm.rank == 0:
+        with suppress(MPI.Exception):
+            port = MPI.Open_port()
+    port = comm.bcast(port, 0)
+    if port is None:
+        pytest.skip("this MPI library opens no port")
+    return str(port)
 
 
 def _missing(*_: Any, **__: Any) -> Any:

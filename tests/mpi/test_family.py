@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from mpi4py import MPI
 import isthmus
 from groups import ALGORITHMS, FEW, SHAPES, expected, pair, pairs, same, values
 from sampling import LONG
-from support import agree
+from support import agree, opened_port
 
 pytestmark = pytest.mark.mpi(*(SHAPES if LONG else FEW))
 
@@ -79,13 +78,7 @@ def test_the_worlds_survive_the_free_of_their_views(comm):
 @pytest.mark.mpi(3)
 def test_accept_and_connect(comm):
     local = isthmus.Intracomm(comm).Split(0 if comm.rank < 2 else 1)
-    port = None
-    if comm.rank == 0:
-        with suppress(MPI.Exception):
-            port = MPI.Open_port()
-    port = comm.bcast(port, 0)
-    if port is None:
-        pytest.skip("this MPI library opens no port")
+    port = opened_port(comm)
     inter = local.Accept(port) if comm.rank < 2 else local.Connect(port)
     assert works(inter)
     inter.Disconnect()
