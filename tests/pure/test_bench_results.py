@@ -232,7 +232,7 @@ def test_a_recorded_case_may_have_a_size_for_each_group():
     pytest.importorskip("typer")
     from isthmus.cli.record import case_of
 
-    bench_case = case_of("allgather", (3, 2), "1KiB,4KiB", None)
+    bench_case = case_of("allgather", (3, 2), "1KiB:4KiB", None)
     assert (bench_case.a, bench_case.b) == ((1024,) * 3, (4096,) * 2)
     bench_case = case_of("allgather", (3, 2), "1KiB", None)
     assert (bench_case.a, bench_case.b) == ((1024,) * 3, (1024,) * 2)
