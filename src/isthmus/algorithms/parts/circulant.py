@@ -128,7 +128,7 @@ def rounds(p: int, n: int) -> Iterator[tuple[int, Callable[[Index], Index]]]:
 
 
 def _part(blocks: np.ndarray, since: int, last: int, v: Index) -> Index:
-    return np.minimum(blocks[v] + np.int64(since), last)
+    return np.minimum(blocks[v].astype(np.int64) + since, last)
 
 
 def cuts(waste: int, startup: float) -> int:
