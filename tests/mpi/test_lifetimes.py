@@ -51,7 +51,7 @@ def test_a_tuning_file_that_cannot_be_read(comm, monkeypatch, tmp_path, checked)
     (tmp_path / "words").write_text("no table", encoding="utf-8")
     monkeypatch.setenv("ISTHMUS_CHECK", checked)
     for module in (context_inter, context_intra):
-        monkeypatch.setattr(module, "Native", Counted)
+        monkeypatch.setattr(module, "NativeIntracomm", Counted)
     groups = pair(comm, 2)
     for ours in (groups.ours, isthmus.Intracomm(comm.Dup())):
         n = getattr(ours, "remote_size", 0) or comm.size
@@ -151,7 +151,7 @@ def test_tags_of_calls_come_again_after_all_others(comm, groups):
 def test_communicators_of_our_own_are_given_back(comm, monkeypatch):
     """As often as a communicator is made, used and freed."""
     for module in (context_inter, context_intra):
-        monkeypatch.setattr(module, "Native", Counted)
+        monkeypatch.setattr(module, "NativeIntracomm", Counted)
     alive = []
     for _ in range(4):
         groups = pair(comm, 1)
