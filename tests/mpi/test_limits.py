@@ -181,7 +181,10 @@ def test_a_redistribution_has_a_limit(comm):
 @pytest.mark.mpi(3)
 def test_a_field_that_is_wrong_later_raises_at_once_and_nobody_waits_longer(comm):
     """Of another shape, on its own rank before anything is sent; of another type, where
-    the first message of another size comes, and then everywhere."""
+    the first message of another size comes, and then everywhere.
+
+    Which rank that is depends on time: the others hear of its error, or find their own.
+    """
     layout = isthmus.Layout.blocks((9,), [3])
     cyclic = isthmus.Layout.cyclic((9,), [3], [1])
     for wrong in (np.ones(4), np.ones(3, "f4")):
@@ -197,13 +200,16 @@ def test_a_field_that_is_wrong_later_raises_at_once_and_nobody_waits_longer(comm
             move(wrong if last else x, into)
         except (ValueError, isthmus.Stalled, isthmus.MismatchError) as error:
             said = str(error)
-        except RuntimeError as error:  # what another rank has found
+        except RuntimeError as error:
             said = str(error)
-            assert not last and not shape and "rank 2 was interrupted" in said
+            assert not shape and "was interrupted" in said
         took = time.monotonic() - begin
-        words = "has shape (4,)" if last and shape else "Redistribution"
-        words = "rank 2" if not last and not shape else words
-        agree(comm, words in said and took < SOON, f"{took} {said}")
+        if shape:
+            is_said = ("has shape (4,)" if last else "Redistribution") in said
+        else:
+            own = "Redistribution" if last else "rank 2"
+            is_said = own in said or "was interrupted" in said
+        agree(comm, is_said and took < SOON, f"{took} {said}")
         agree(comm, not (last and shape) or took < LIMIT)
         comm.Barrier()
         time.sleep(0.05)
