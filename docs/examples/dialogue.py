@@ -12,4 +12,4 @@ run = vm.run(
 assert run.results[999].groups == 16
 assert run.results[999].link.size == 1000 - 15 * 64
 print(f"{run.rounds} rounds, {run.messages} messages of {run.bytes} bytes in all")
-print(f"at most {run.peak} bytes of memory in one of the processes that were looked at")
+print(f"at most {run.peak / 1024:.1f} KiB of memory in one of the processes looked at")

@@ -61,7 +61,9 @@ class LinearProgram:
         """
         optimize, sparse = highs()
         shape = len(self.low), len(self.cost)
-        matrix = sparse.csr_array((self.factors, (self.rows, self.columns)), shape)
+        # 32-bit indices, since the solver of scipy 1.11 takes no others
+        indices = np.array([self.rows, self.columns], np.int32)
+        matrix = sparse.csr_array((self.factors, tuple(indices)), shape)
         outcome = optimize.milp(
             np.array(self.cost),
             integrality=np.array(self.whole),

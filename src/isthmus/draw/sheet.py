@@ -147,7 +147,7 @@ def combined(marks: np.ndarray) -> np.ndarray:
     """The number of contributions combined in each element."""
     if "who" not in (marks.dtype.names or ()):
         return np.asarray(marks["hi"] - marks["lo"])
-    who = marks["who"]
+    who = np.ascontiguousarray(marks["who"])
     octets = who.view(np.uint8).reshape(len(marks), 8 * who.shape[1])
     return np.asarray(np.unpackbits(octets, axis=1).sum(axis=1, dtype=np.int64))
 
