@@ -21,6 +21,8 @@ from isthmus.mpi.buffers.devices import arrays as device, overlap, staged
 from isthmus.mpi.buffers.devices.transfer import MOST_COPIES_AHEAD, Transfer
 from isthmus.mpi.comm.native import stages_messages
 from isthmus.mpi.context import context, inter as context_inter
+from isthmus.mpi.context.context import context_of
+from isthmus.mpi.context.inter import InterContext
 from isthmus.mpi.costs import trial
 from isthmus.mpi.plan.plan import Plan
 from isthmus.mpi.plan.steps import (
@@ -315,6 +317,30 @@ def test_what_cannot_work_is_refused_before_anything_is_sent(comm, monkeypatch):
     groups.ours.Allgather(good, long)
     wrong += [] if (long.get() == 1).all() else [str(long.get())]
     agree(comm, not wrong, str(wrong))
+    groups.free()
+
+
+@stands_in
+@pytest.mark.skipif(not has_persistent_collectives(), reason="before MPI 4")
+def test_without_threads_the_librarys_persistent_call_is_refused_alike(
+    comm, monkeypatch
+):
+    """Nobody would copy arrays that lie on a device on some ranks only."""
+    groups = pair(comm, 1)
+    context = context_of(groups.ours, InterContext)
+    monkeypatch.setattr(context, "threads", False)
+    send, recv = np.ones(4), np.zeros(4)
+    init = partial(groups.ours.Allreduce_init, algorithm="native")
+    errors = [
+        _raised(init, on_device(send) if comm.rank == device_rank else send, recv)
+        for device_rank in range(comm.size)
+    ]
+    is_told = all("needs MPI_THREAD_MULTIPLE" in error for error in errors)
+    agree(comm, is_told, str(errors))
+    init(send, recv).Free()  # where no array is on a device
+    groups.ours.Allreduce(send, recv)
+    there = len(groups.there)
+    agree(comm, (recv == there).all(), f"{recv} of {there}")
     groups.free()
 
 

@@ -150,6 +150,7 @@ def set_up(
         checked.agree(context, call)
     plan = call.plan()
     if plan.native is not None:
+        _check_copies(context, call, plan)
         native, buffers = _native_buffers(call, plan)
         request = native.persistent(comm, call, buffers, info)
         if request is None:
@@ -181,6 +182,22 @@ def _ask_now(context: Context, call: Call, plan: Plan) -> Plan:
         operation.wait()
         plan = call.plan_for(plan, operation.answer)
     return plan
+
+
+def _check_copies(context: Context, call: Call, plan: Plan) -> None:
+    """Refuse a native persistent call that nobody would copy the data of; collective.
+
+    Arrays on devices are copied around the MPI library's own call by the progress
+    thread. A rank does not know where the arrays of other ranks lie, and ranks that go
+    on alone would wait for the refused ranks.
+    """
+    if context.threads:
+        return
+    with context.uninterrupted(call.label):
+        gather = partial(context.comm.allgather, bool(plan.steps))
+        is_copied = any(bounded(gather, context.limit))
+    if is_copied:
+        check_threads(context, plan.algorithm or call.name)
 
 
 def check_threads(context: Context, name: str) -> None:
