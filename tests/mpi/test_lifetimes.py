@@ -165,6 +165,28 @@ def test_communicators_of_our_own_are_given_back(comm, monkeypatch):
     agree(comm, alive[3] == alive[2], f"{alive}")
 
 
+def test_a_communicator_freed_during_a_trial(comm, monkeypatch):
+    """Nothing of a trial that never ends is left, whichever step was the last."""
+    monkeypatch.setenv("ISTHMUS_TRIAL", "1")
+    monkeypatch.setenv("ISTHMUS_PER_NODE", "1")
+    monkeypatch.setattr(context_inter, "WARM_UP_CALLS", 1)
+    largest_handles = []
+    for turn in range(24):
+        groups = pair(comm, 1)
+        result = np.empty(1)
+        for _ in range(2 + turn):
+            groups.ours.Allreduce(np.ones(1), result)
+        groups.ours.Free()
+        groups.local.Free()
+        gc.collect()
+        duplicates = [MPI.COMM_SELF.Dup() for _ in range(64)]
+        largest_handles.append(max(x.py2f() & 0xFFFFFF for x in duplicates))
+        for duplicate in duplicates:
+            duplicate.Free()
+    growth = largest_handles[-1] - largest_handles[2]
+    agree(comm, growth < 10, f"{largest_handles}")
+
+
 LIBRARYS = ["Alltoall", "Allgather", "Barrier"]
 
 

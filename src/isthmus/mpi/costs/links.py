@@ -7,8 +7,7 @@ all ranks together, before any algorithm is tried.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime, timezone
 
 import numpy as np
@@ -75,14 +74,12 @@ def measure_samples(comm: MPI.Intracomm) -> Samples:
     alone: dict[int, float] = {}
     for nbytes in SAMPLED_BYTES:
         for receiver, times in ((None, contended), (1, alone)):
-            with shift(comm, nbytes, receiver) as step:
-                times[nbytes] = _step_seconds(comm, step)
+            times[nbytes] = _step_seconds(comm, shift(comm, nbytes, receiver))
         if contended[nbytes] > LONGEST_MESSAGE_SECONDS:
             break
     fan = {}
     for ranks in (ranks for ranks in FAN_RANKS if ranks < p):
-        with _fan(comm, ranks) as step:
-            fan[ranks] = _step_seconds(comm, step)
+        fan[ranks] = _step_seconds(comm, _fan(comm, ranks))
     return Samples(p, contended, alone, fan)
 
 
@@ -95,21 +92,16 @@ def _step_seconds(comm: MPI.Intracomm, step: Callable[[], None]) -> float:
     return slowest_rank_seconds(comm, step, steps_per_turn, turns)
 
 
-@contextmanager
-def _fan(comm: MPI.Intracomm, ranks: int) -> Iterator[Callable[[], None]]:
+def _fan(comm: MPI.Intracomm, ranks: int) -> Callable[[], None]:
     """A step in which each rank sends a short message to each of the next ranks."""
     p, rank = comm.Get_size(), comm.Get_rank()
     sent, received = np.zeros(1, np.uint8), np.zeros(ranks, np.uint8)
-    distances = range(1, ranks + 1)
-    requests = [
-        *(comm.Recv_init(received[d - 1 : d], (rank - d) % p, 0) for d in distances),
-        *(comm.Send_init(sent, (rank + d) % p, 0) for d in distances),
-    ]
+    sources = [(received[d - 1 : d], (rank - d) % p) for d in range(1, ranks + 1)]
+    targets = [(rank + d) % p for d in range(1, ranks + 1)]
 
     def step() -> None:
-        MPI.Prequest.Startall(requests)
+        requests = [comm.Irecv(place, source, 0) for place, source in sources]
+        requests += [comm.Isend(sent, target, 0) for target in targets]
         MPI.Request.Waitall(requests)
 
-    yield step
-    for request in requests:
-        request.Free()
+    return step

@@ -6,8 +6,7 @@ processor for a while, and every message then looks slow, so the fastest turn co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import TypeAlias, TypeVar
@@ -77,12 +76,11 @@ def probe_in_steps(
     if p == 1:
         return MessageCosts(1e-6, 1e-10)
     far = next((rank for rank, node in enumerate(nodes) if node != nodes[0]), 1)
-    with shift(comm, SHORT_PROBE_BYTES) as step:
-        alpha = yield from time_in_steps(comm, step, SHORT_PER_TURN)
-    with shift(comm, LONG_PROBE_BYTES) as step:
-        contended = yield from time_in_steps(comm, step, LONG_PER_TURN)
-    with shift(comm, LONG_PROBE_BYTES, only_to=far) as step:
-        alone = yield from time_in_steps(comm, step, LONG_PER_TURN)
+    all_short, all_long = shift(comm, SHORT_PROBE_BYTES), shift(comm, LONG_PROBE_BYTES)
+    one_long = shift(comm, LONG_PROBE_BYTES, only_to=far)
+    alpha = yield from time_in_steps(comm, all_short, SHORT_PER_TURN)
+    contended = yield from time_in_steps(comm, all_long, LONG_PER_TURN)
+    alone = yield from time_in_steps(comm, one_long, LONG_PER_TURN)
     beta = max(min(contended, alone) - alpha, 0.05 * alpha) / LONG_PROBE_BYTES
     gamma = max(contended - alpha, 0.0) / (p * LONG_PROBE_BYTES)
     piece = LIBRARY_PIECE_BYTES.get(MPI.get_vendor()[0], 0)
@@ -142,32 +140,31 @@ def time_in_steps(
     return float(seconds.min())
 
 
-@contextmanager
 def shift(
     comm: MPI.Intracomm, nbytes: int, only_to: int | None = None
-) -> Iterator[Callable[[], None]]:
-    """A step in which all ranks send a message to the right, or rank 0 alone sends."""
+) -> Callable[[], None]:
+    """A step in which all ranks send a message to the right, or rank 0 alone sends.
+
+    Each step makes its messages anew, as calls do. Nothing is left to be freed where
+    the communicator ends in the middle of a measurement.
+    """
     p, rank = comm.Get_size(), comm.Get_rank()
     sent, received = np.zeros(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
     all_send = only_to is None
     target = (rank + 1) % p if only_to is None else only_to
-    send = comm.Send_init(sent, target, 0)
-    receive = comm.Recv_init(received, (rank - 1) % p if all_send else 0, 0)
-    requests: list[MPI.Prequest] = []
-    if all_send or rank == only_to:
-        requests.append(receive)
-    if all_send or rank == 0:
-        requests.append(send)
+    source = (rank - 1) % p if all_send else 0
+    receives, sends = all_send or rank == only_to, all_send or rank == 0
 
     def step() -> None:
-        for request in requests:
-            request.Start()
+        requests: list[MPI.Request] = []
+        if receives:
+            requests.append(comm.Irecv(received, source, 0))
+        if sends:
+            requests.append(comm.Isend(sent, target, 0))
         for request in requests:
             request.Wait()
 
-    yield step
-    send.Free()
-    receive.Free()
+    return step
 
 
 def _native_allgather(comm: MPI.Intracomm, nbytes: int) -> Callable[[], None]:
