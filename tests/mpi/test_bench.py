@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
+from isthmus.bench import regret
 from isthmus.bench.compare import compare
-from isthmus.bench.job import NATIVE, BenchJob, Contender, case, contenders
+from isthmus.bench.job import AUTO, NATIVE, BenchJob, Contender, case, contenders
 from isthmus.bench.operations import measured
 from isthmus.bench.stand import Stand
 from sampling import LONG, some
@@ -36,6 +37,18 @@ def test_every_operation_gives_the_right_bytes(comm):
                 assert {r.contender for r in found.results} == set(
                     job.contenders_of(one)
                 )
+        stand.free()
+
+
+def test_every_candidate_gives_the_right_bytes(comm):
+    for groups in stands(comm):
+        stand = Stand(groups)
+        names = some(regret.operations(groups), 5)
+        job = regret.regret_job(groups, names, [96], BenchJob((), (), (), seconds=0.0))
+        for one in job.cases:
+            found = compare(stand, one, job)
+            assert {NATIVE, AUTO} <= {r.contender for r in found.results}
+            assert found.taken(AUTO) and found.regret(AUTO) >= 1, one.op
         stand.free()
 
 

@@ -10,10 +10,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from isthmus.bench import environment, formats, place, sets
+from isthmus.bench import environment, formats, place, regret, sets
 from isthmus.bench.bootstrap import resample
 from isthmus.bench.environment import Software
 from isthmus.bench.job import (
+    AUTO,
     COPY,
     NATIVE,
     BenchCase,
@@ -32,7 +33,6 @@ from isthmus.lab import Limits, Link
 from isthmus.lab.links import BURST_BYTES
 
 ACROSS = [op.lower() for op in operations(2)]
-AUTO = Contender("auto")
 
 
 # Intervals
@@ -273,6 +273,112 @@ def test_collectives_of_silva1999():
     assert all(AUTO in job.contenders_of(x) for x in job.cases)
     copied = [x.op for x in job.cases if COPY in job.contenders_of(x)]
     assert copied == [x for x in ACROSS if x != "barrier"]
+
+
+# Regret
+
+
+def times_of(bench_case, taken="ring", **seconds):
+    results = [
+        Result(Contender(name), ((t,) * 3,), taken * (name == "auto"))
+        for name, t in seconds.items()
+    ]
+    return Outcome(bench_case, (1,), tuple(results))
+
+
+def measured_regrets():
+    """Regrets of 1.5 and 1 in a Bcast, and of 1.25 in a Barrier."""
+    base_job = BenchJob((), (), ())
+    job = regret.regret_job((2, 2), ["bcast", "barrier"], [8, 4096], base_job)
+    new_record = Record(Place())
+    new_record.about(Software("An MPI 1.2"))
+    new_record.jobs.append(job)
+    outcomes = [
+        times_of(job.cases[0], native=3.0, auto=3.0, chain=2.0),
+        times_of(job.cases[1], native=4.0, auto=1.0, chain=2.0),
+        times_of(job.cases[2], "native", native=4.0, auto=5.0),
+    ]
+    for each_outcome in outcomes:
+        new_record.outcome(each_outcome)
+    return new_record
+
+
+def test_the_regret_is_the_time_of_auto_in_times_of_the_fastest():
+    of_cases = regret.regrets(measured_regrets().lines)
+    assert [(x.ratio, x.taken, x.best) for x in of_cases] == [
+        (1.5, "ring", "chain"),
+        (1.0, "ring", "auto"),
+        (1.25, "native", "native"),
+    ]
+    assert of_cases[0].interval == (1.5, 1.5) and of_cases[0].best_seconds == 2.0
+    assert regret.mean(of_cases) == 1.25
+    assert regret.worst(of_cases, 2) == [of_cases[0], of_cases[2]]
+
+
+def test_a_copy_is_no_candidate():
+    assert outcome().fastest == AUTO and outcome().regret(NATIVE) == 4.0
+
+
+@pytest.mark.parametrize("groups", [(8, 8), (16,)])
+def test_every_operation_has_candidates_of_twelve_sizes(groups):
+    names = regret.operations(groups)
+    job = regret.regret_job(groups, names, regret.REGRET_BYTES, BenchJob((), (), ()))
+    assert len(regret.REGRET_BYTES) == 12
+    assert (min(regret.REGRET_BYTES), max(regret.REGRET_BYTES)) == (8, 4 << 20)
+    assert {x.op for x in job.cases} == {
+        op.lower() for op in operations(len(groups), on_mpi=True)
+    }
+    for bench_case in job.cases:
+        contenders_of_case = job.contenders_of(bench_case)
+        assert contenders_of_case[:2] == (NATIVE, AUTO) and COPY not in job.contenders
+        assert len(set(contenders_of_case)) == len(contenders_of_case) > 3
+    assert Contender("leader") not in job.contenders_of(job.cases[0])
+
+
+def test_an_algorithm_that_does_not_fit_is_no_candidate():
+    job = regret.regret_job((6,), ["allgather"], [8], BenchJob((), (), ()))
+    names = {contender.name for contender in job.contenders_of(job.cases[0])}
+    assert "neighbor_exchange" in names and "recursive_doubling" not in names
+
+
+def test_the_table_of_regret_has_a_row_for_each_operation():
+    rich = pytest.importorskip("rich.console")
+    from isthmus.bench.table import RegretTable
+
+    measured = measured_regrets()
+    console = rich.Console(file=io.StringIO(), width=120)
+    table = RegretTable(console, measured.jobs[0])
+    for outcome_of_case in measured.outcomes:
+        table.add(lines(outcome_of_case))
+    table.end()
+    text = console.file.getvalue()
+    words = [" ".join(row.split()) for row in text.splitlines()]
+    assert words[0] == "8B 4K mean worst"
+    assert words[2:6] == [
+        "bcast 1.50 1.00 1.25 1.50",
+        "barrier 1.25 1.25 1.25",
+        "",
+        "mean 1.250 of 3 cases",
+    ]
+    assert words[-2:] == [
+        "bcast, 8 B 1.50 1.5–1.5 3 s ring 2 s chain",
+        "barrier 1.25 1.25–1.25 5 s native 4 s native",
+    ]
+
+
+def test_the_picture_of_regret_has_a_field_for_each_case():
+    pytest.importorskip("matplotlib")
+    figure = measured_regrets().figure("Regret")
+    (axes,) = figure.axes
+    assert sorted(text.get_text() for text in axes.texts) == ["1.00", "1.25", "1.50"]
+    assert [x.get_text() for x in axes.get_yticklabels()] == ["bcast", "barrier"]
+    assert [x.get_text() for x in axes.get_xticklabels()] == ["8 B", "4 KiB"]
+    assert "An MPI 1.2: mean 1.250, worst 1.50" in {x.get_text() for x in figure.texts}
+
+
+def test_csv_has_the_regret_of_every_contender():
+    rows = list(csv.DictReader(io.StringIO(measured_regrets().csv())))
+    assert [float(row["regret"]) for row in rows[:3]] == [1.5, 1.5, 1.0]
 
 
 # Output

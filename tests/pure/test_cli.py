@@ -295,6 +295,10 @@ BAD = [
     ("bench --algorithms auto,fast", "no algorithm 'fast'"),
     ("bench --groups 4,3 --algorithms segmented+recursive_doubling", "group of 3"),
     ("bench --persistent --algorithms segmented+library", "no persistent form"),
+    ("bench --regret --algorithms auto", "--algorithms does not go with --regret"),
+    ("bench --regret --set one_node", "--set does not go with --regret"),
+    ("bench --regret --op bcast,redistribution", "no operation 'redistribution'"),
+    ("bench --regret --bytes 8,much", "'much' is not a size"),
     ("demo --ranks 1", "at least 2"),
     ("demo --ranks 6 --groups 4,4", "not 6"),
 ]

@@ -15,9 +15,11 @@ import pytest
 from isthmus.bench import compare, demo, field, launch, worker
 from isthmus.bench.environment import Software
 from isthmus.bench.job import (
+    AUTO,
     NATIVE,
     BenchJob,
     Contender,
+    candidates,
     case,
     contenders,
     uneven,
@@ -27,8 +29,6 @@ from isthmus.launch import local, mpiexec as mpiexec_module
 from isthmus.launch.environment import on_one_host
 from isthmus.launch.mpiexec import LaunchError
 from isthmus.units import read_bytes, show_bytes, show_time
-
-AUTO = Contender("auto")
 
 
 class Trial:
@@ -112,6 +112,23 @@ def test_contenders_take_turns_in_random_order(measured):
     assert len(set(rounds)) > 1
 
 
+def test_a_candidate_that_is_much_slower_leaves_the_race(monkeypatch):
+    one = case("allgather", (2, 2), 8)
+    names = [contender.name for contender in candidates(one)]
+    seconds = dict.fromkeys(names, 0.0061) | {"direct": 0.002, "balanced": 0.0059}
+    seconds |= {"native": 0.05, "auto": 0.01}  # a first call of native is long
+    stand = Stand(seconds)
+    monkeypatch.setattr(compare, "perf_counter", lambda: stand.now)
+    job = BenchJob((2, 2), (one,), (NATIVE, AUTO), 0.5, all_candidates=True)
+    outcome = compare.compare(stand, one, job)
+    left = ["native", "auto", "direct", "balanced"]
+    assert [result.contender.name for result in outcome.results] == left
+    assert outcome.fastest.name == "direct" and outcome.regret(AUTO) == pytest.approx(5)
+    assert stand.log.count("segmented") == compare.ESTIMATE_CALLS
+    assert stand.log.count("native") == 1 + len(outcome.results[0].times[0])
+    assert all(trial.freed for trial in stand.trials) and len(names) > 5
+
+
 def test_every_repetition_begins_with_a_barrier(measured):
     stand, run = measured({"native": 0.02})
     run()
@@ -123,6 +140,11 @@ def test_tiny_calls_are_repeated_and_long_ones_are_not():
     assert calls == 100 and repetitions == int(1.0 / (calls * 11e-5))
     assert compare.plan([1e-5, 2e-3], 1.0, single=False)[0] == 1
     assert compare.plan([1e-5, 1e-4], 1.0, single=True) == (1, 501)
+
+
+def test_with_many_contenders_fewer_calls_are_made_in_a_row():
+    calls, repetitions = compare.plan([1e-5] * 10, 0.3, single=False)
+    assert calls < 1000 and repetitions >= compare.MANY_REPETITIONS - 1
 
 
 def test_slow_cases_keep_to_their_seconds_but_for_three_repetitions():
@@ -206,6 +228,14 @@ def test_launches_are_merged_by_case():
     ]
     assert seen.outcomes[0].calls == (5, 5)
     assert seen.outcomes[1] == merge([outcome("two", 1, 3.0), outcome("two", 1, 4.0)])
+
+
+def test_contenders_that_left_in_a_launch_are_not_merged():
+    one = case("allgather", (1, 1), 8)
+    results = [Result(c, ((k + 1.0,),)) for k, c in enumerate((NATIVE, AUTO))]
+    launches = Outcome(one, (1,), tuple(results)), Outcome(one, (1,), (results[0],))
+    (merged,) = merge(launches).results
+    assert merged.contender == NATIVE and merged.times == ((1.0,), (1.0,))
 
 
 def test_contenders_begin_with_native_once():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..launch.mpiexec import LaunchError
-from .job import BenchCase, BenchJob
+from .job import AUTO, NATIVE, BenchCase, BenchJob, Contender
 from .outcome import Outcome, Result
 
 if TYPE_CHECKING:
@@ -26,12 +26,17 @@ SHORT_CALL_SECONDS = 1e-3
 SLICE_SECONDS = 1e-2
 MAX_CALLS_IN_A_ROW = 200
 MIN_REPETITIONS, MAX_REPETITIONS = 3, 501
+#: with many contenders fewer short calls are timed in a row, for as many repetitions
+MANY_REPETITIONS = 9
 #: repetitions until the ranks compare clocks again, since estimates may be wrong
 REPETITIONS_BETWEEN_CLOCK_CHECKS = 4
-#: a first call as long as this says how long the next ones will be; of shorter calls
-#: ESTIMATE_CALLS are made, and the shortest counts
+#: a first call as long as this says how long the next ones of its contender will be; of
+#: shorter calls ESTIMATE_CALLS are made, and the shortest of the later ones counts
 LONG_CALL_SECONDS = 5e-2
 ESTIMATE_CALLS = 4
+#: a candidate leaves the comparison of all candidates if its first calls take so many
+#: times as long as those of the fastest contender
+TIMES_OF_FASTEST = 3.0
 
 
 class WrongData(LaunchError):
@@ -57,7 +62,8 @@ def plan(
     """
     calls, longest = 1, max(*call_seconds, 1e-7)
     if longest < SHORT_CALL_SECONDS and not single:
-        calls = _clamp(1, ceil(SLICE_SECONDS / longest), MAX_CALLS_IN_A_ROW)
+        turn = min(SLICE_SECONDS, seconds / MANY_REPETITIONS / len(call_seconds))
+        calls = _clamp(1, ceil(turn / longest), MAX_CALLS_IN_A_ROW)
     repetitions = seconds / max(calls * sum(call_seconds), 1e-7)
     return calls, _clamp(MIN_REPETITIONS, repetitions, MAX_REPETITIONS)
 
@@ -90,18 +96,18 @@ class TimingRace:
     def call_seconds(self) -> list[float]:
         """A first estimate of the seconds of a call of each trial.
 
-        The first call of all is also a warm-up, and counts only if it is long.
+        The first call of a trial is also a warm-up, and counts only if it is long.
         """
-        estimates = self._turn_of_each()
-        if max(estimates) < LONG_CALL_SECONDS:
-            turns = [self._turn_of_each() for _ in range(ESTIMATE_CALLS - 1)]
-            estimates = [min(times) for times in zip(*turns, strict=True)]
+        estimates = self._turn_of(range(len(self.trials)))
+        short = [i for i, t in enumerate(estimates) if t < LONG_CALL_SECONDS]
+        turns = [self._turn_of(short) for _ in range(ESTIMATE_CALLS - 1)]
+        for i, times in zip(short, zip(*turns, strict=True), strict=True):
+            estimates[i] = min(times)
         return estimates
 
-    def _turn_of_each(self) -> list[float]:
-        """The seconds of a call of each trial, on the slowest rank."""
-        times = [self.repetition(i, 1) for i in range(len(self.trials))]
-        return self.stand.worst(times)
+    def _turn_of(self, indices: Sequence[int]) -> list[float]:
+        """The seconds of a call of some trials, on the slowest rank."""
+        return self.stand.worst([self.repetition(i, 1) for i in indices])
 
     def repetitions(
         self,
@@ -141,10 +147,24 @@ class TimingRace:
         """The times on the slowest rank, from the times on each rank; collective."""
         return np.reshape(self.stand.worst(times.ravel().tolist()), times.shape)
 
+    def among(self, indices: Sequence[int]) -> TimingRace:
+        """The race of some of the trials."""
+        return TimingRace(self.stand, [self.trials[i] for i in indices], self.seed)
+
     def free(self) -> None:
         """Free the requests of all trials."""
         for trial in self.trials:
             trial.free()
+
+
+def _near_fastest(
+    contenders: Sequence[Contender], call_seconds: Sequence[float]
+) -> list[int]:
+    """The indices of "native", "auto", and of those not much slower than the fastest
+    contender."""
+    most = TIMES_OF_FASTEST * min(call_seconds)
+    pairs = zip(contenders, call_seconds, strict=True)
+    return [i for i, (c, t) in enumerate(pairs) if c in (NATIVE, AUTO) or t <= most]
 
 
 def compare(
@@ -155,19 +175,23 @@ def compare(
 ) -> Outcome:
     """Measure all contenders in one case; collective."""
     contenders = job.contenders_of(case)
-    names = [contender.name for contender in contenders]
     where = f"({case.op}, {case.label})"
     trials = [stand.prepare(case, contender) for contender in contenders]
-    race = TimingRace(stand, trials, job.seed)
+    all_trials = race = TimingRace(stand, trials, job.seed)
     try:
         estimates = race.call_seconds()
-        race.check(names, where)
+        race.check([c.name for c in contenders], where)
+        if job.all_candidates:
+            near = _near_fastest(contenders, estimates)
+            race = race.among(near)
+            contenders = tuple(contenders[i] for i in near)
+            estimates = [estimates[i] for i in near]
         calls, repetitions = plan(estimates, job.seconds, job.single)
         times = race.repetitions(calls, repetitions, job.seconds, progress)
-        race.check(names, where)
+        race.check([c.name for c in contenders], where)
         slowest = race.slowest(times)
     finally:
-        race.free()
+        all_trials.free()
     rows = zip(contenders, slowest.T.tolist(), race.taken, strict=True)
     results = [
         Result(contender, (tuple(row),), taken) for contender, row, taken in rows

@@ -23,7 +23,7 @@ from ..schedules.registry import algorithms
 from ..units import show_bytes, show_time
 from . import field, worker
 from .environment import Software
-from .job import NATIVE, BenchJob, Contender, contenders
+from .job import AUTO, NATIVE, BenchJob, contenders
 from .outcome import Outcome
 from .table import Column, PrintedTable, show_ratio
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 #: names of grids, and their numbers of latitudes
 GRIDS = (("7.5°", 24), ("1°", 180), ("1/4°", 720))
-AUTO = Contender("auto")
 #: shows the field that is measured, and the part of the tour that is done
 ShowProgress = Callable[[str, float], None]
 SECONDS_FOR_A_FIELD = 1.0

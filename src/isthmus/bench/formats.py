@@ -65,6 +65,7 @@ def _columns(line: Line) -> dict[str, Any]:
         "ratio": line.ratio,
         "ratio_low": line.ratio_interval.low,
         "ratio_high": line.ratio_interval.high,
+        "regret": line.regret,
         "limit": line.limit,
         "multiple": line.multiple,
         "taken": line.taken,

@@ -20,6 +20,7 @@ from ..cost.limit import Crossing, crossing
 from ..predict.tuned import Tuned, fitted
 from ..redistribution.cases import REDISTRIBUTION_KINDS, layouts
 from ..redistribution.schedule import schedule as redistribution
+from ..schedules.registry import algorithms
 from ..schedules.schedule import Model, Schedule
 from ..units import show_bytes
 from .operations import REDISTRIBUTION, check, is_vector, may_be_uneven
@@ -55,6 +56,7 @@ class Contender:
 
 
 NATIVE = Contender("native")
+AUTO = Contender("auto")
 #: every rank copies as many bytes as it receives: on one host no algorithm is faster
 COPY = Contender("copy")
 
@@ -66,7 +68,8 @@ class BenchJob:
     `seconds` is the time for a case, roughly. `content` names the data in the buffers,
     "random" or "field". With `single` a repetition is one call, however short. Each
     call gets a new view of its memory, or with `same_arrays` the objects of the call
-    before.
+    before. With `all_candidates` each algorithm of a case's operation is a contender,
+    until it is seen to be much slower than the fastest.
     """
 
     groups: tuple[int, ...]
@@ -77,10 +80,23 @@ class BenchJob:
     content: str = "random"
     single: bool = False
     same_arrays: bool = False
+    all_candidates: bool = False
 
     def contenders_of(self, case: BenchCase) -> tuple[Contender, ...]:
         """The contenders of a case: of a barrier no copy, since no data arrive."""
-        return tuple(c for c in self.contenders if c != COPY or case.op != "barrier")
+        named = (c for c in self.contenders if c != COPY or case.op != "barrier")
+        return (*named, *(candidates(case) if self.all_candidates else ()))
+
+
+def candidates(case: BenchCase) -> tuple[Contender, ...]:
+    """The algorithms of isthmus for a case; without those of MPI libraries, for which
+    the library's own call stands."""
+    sizes = [len(counts) for counts in (case.a, case.b) if counts]
+    return tuple(
+        Contender(entry.name)
+        for entry in algorithms(record_of(case.op, len(sizes)).name)
+        if entry.needs(sum(sizes)) and ".baselines." not in entry.program.__module__
+    )
 
 
 def uneven(each: int, n: int) -> tuple[int, ...]:

@@ -73,17 +73,35 @@ class Outcome:
         """The 95 % interval of a contender's ratio to native."""
         return self._resampled.ratio(self._index(NATIVE), self._index(contender))
 
+    @cached_property
+    def fastest(self) -> Contender:
+        """The contender with the least time; a copy is none."""
+        calls = (result for result in self.results if result.contender != COPY)
+        return min(calls, key=lambda result: result.seconds).contender
+
+    def regret(self, contender: Contender) -> float:
+        """How many times longer than the fastest a contender takes."""
+        return self.seconds(contender) / self.seconds(self.fastest)
+
+    def regret_interval(self, contender: Contender) -> Interval:
+        """The 95 % interval of a contender's regret."""
+        return self._resampled.ratio(self._index(contender), self._index(self.fastest))
+
 
 def merge(outcomes: Sequence[Outcome]) -> Outcome:
-    """One outcome from the outcomes of a case in several launches."""
-    by_contender = zip(*(outcome.results for outcome in outcomes), strict=True)
+    """One outcome from the outcomes of a case in several launches, of the contenders
+    that were measured in all."""
+    by_contender: dict[Contender, list[Result]] = {}
+    for result in (result for outcome in outcomes for result in outcome.results):
+        by_contender.setdefault(result.contender, []).append(result)
     results = [
         Result(
-            launches[0].contender,
+            contender,
             tuple(times for result in launches for times in result.times),
             " or ".join(sorted({result.taken for result in launches})),
         )
-        for launches in by_contender
+        for contender, launches in by_contender.items()
+        if len(launches) == len(outcomes)
     ]
     calls = tuple(n for outcome in outcomes for n in outcome.calls)
     return Outcome(outcomes[0].case, calls, tuple(results))
@@ -93,9 +111,9 @@ def merge(outcomes: Sequence[Outcome]) -> Outcome:
 class Line:
     """A contender in a case: medians with their intervals, in seconds.
 
-    `ratio` is the time of native divided by the time of the contender. `limit` is the
-    physical limit: on a lab the time of the links, on one host the time of a copy; None
-    if not known.
+    `ratio` is the time of native divided by the time of the contender, `regret` that
+    time divided by the time of the fastest contender. `limit` is the physical limit: on
+    a lab the time of the links, on one host the time of a copy; None if not known.
     """
 
     case: BenchCase
@@ -107,6 +125,8 @@ class Line:
     interval: Interval
     ratio: float
     ratio_interval: Interval
+    regret: float
+    regret_interval: Interval
     limit: float | None
     #: the algorithm that the call took, if the contender's name does not say so
     taken: str = ""
@@ -133,6 +153,8 @@ def lines(outcome: Outcome, limit: float | None = None) -> list[Line]:
             interval=outcome.interval(result.contender),
             ratio=outcome.ratio(result.contender),
             ratio_interval=outcome.ratio_interval(result.contender),
+            regret=outcome.regret(result.contender),
+            regret_interval=outcome.regret_interval(result.contender),
             limit=None if result.contender == COPY else limit,
             taken=result.taken if result.taken != result.contender.algorithm else "",
         )

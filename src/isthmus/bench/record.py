@@ -11,6 +11,7 @@ from .formats import as_csv, as_json
 from .job import COPY, BenchJob
 from .outcome import Line, Outcome, lines
 from .place import Place
+from .regret import mean, regrets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,9 +71,13 @@ class Record(worker.Display):
         return as_json(self.whole_environment(), self.jobs, self.outcomes, self.lines)
 
     def figure(self, title: str) -> Figure:
-        """A picture of the times by size, with the limit."""
+        """A picture of the times by size, with the limit; of a measurement of all
+        candidates, of the regret."""
         from ..draw.bench import Dot, figure
 
+        words = ", ".join(filter(None, [self.software.library, self.place.words]))
+        if self.jobs[0].all_candidates:
+            return self._regret_figure(title, words)
         dots = [
             Dot(
                 line.case.kind or line.case.op,
@@ -85,5 +90,12 @@ class Record(worker.Display):
             for line in self.lines
             if line.contender != COPY.name
         ]
-        words = [self.software.library, self.place.words]
-        return figure(title, ", ".join(filter(None, words)), dots)
+        return figure(title, words, dots)
+
+    def _regret_figure(self, title: str, words: str) -> Figure:
+        from ..draw.regret import figure
+
+        of_cases = regrets(self.lines)
+        cells = {(x.case.op, x.case.each): x.ratio for x in of_cases}
+        words += f": mean {mean(of_cases):.3f}, worst {max(cells.values()):.2f}"
+        return figure(title, words, cells)

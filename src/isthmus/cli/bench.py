@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..bench import job as jobs, sets
+from ..bench import job as jobs, regret as regrets, sets
 from ..bench.formats import osu
 from ..bench.job import BenchCase, BenchJob
 from ..bench.operations import BY_HAND, REDISTRIBUTION
@@ -19,15 +19,14 @@ from ..launch.mpiexec import own_rank
 from ..redistribution.cases import REDISTRIBUTION_KINDS
 from ..schedules.registry import named
 from ..spelling import unknown
+from ..units import read_bytes
 from .files import check_file, check_picture, save
 from .measured import LiveRecord
 from .options import (
     DEFAULT_LAB_RATE,
     Hosts,
-    Launches,
     Named,
     Rate,
-    Seconds,
     check_memory,
     check_processes,
     one_or_two_groups,
@@ -38,6 +37,8 @@ from .terminal import ended_in_order
 BENCH_FORMATS = ("table", "osu")
 #: the standard output, in place of a file
 STANDARD_OUTPUT = Path("-")
+#: seconds of a case and launch, and launches, but for --regret
+DEFAULT_SECONDS, DEFAULT_LAUNCHES = 2.0, 3
 DEFAULT_OPTIONS = {
     "--groups": "4,4",
     "--bytes": "8,4KiB,64KiB,1MiB",
@@ -99,6 +100,26 @@ def _job_of_options(
     return replace(base_job, groups=sizes, cases=cases, contenders=contenders)
 
 
+def _regret_job(options: dict[str, str | None], base_job: BenchJob) -> BenchJob:
+    """The job of all candidates, by default of every operation and size."""
+    groups = one_or_two_groups(options["--groups"] or DEFAULT_OPTIONS["--groups"])
+    check_processes(sum(groups))
+    bytes_, op = options["--bytes"], options["--op"]
+    sizes = [read_bytes(n) for n in bytes_.split(",")] if bytes_ else None
+    names = op.lower().split(",") if op else regrets.operations(groups)
+    job = regrets.regret_job(groups, names, sizes or regrets.REGRET_BYTES, base_job)
+    for case in job.cases:
+        check_memory(case)
+    return job
+
+
+def _check_regret(**options: object) -> None:
+    """Refuse options that choose contenders or cases in another way."""
+    for name, value in options.items():
+        if value:
+            raise ValueError(f"--{name.rstrip('_')} does not go with --regret")
+
+
 def _jobs(
     name: str | None,
     options: dict[str, str | None],
@@ -154,7 +175,8 @@ def bench(
         str | None,
         typer.Option(
             metavar="COLLECTIVE",
-            help="as in MPI, or redistribution [default: allgather]",
+            help="as in MPI, or redistribution [default: allgather; with --regret, "
+            "all, or several as in bcast,reduce]",
         ),
     ] = None,
     distribution: Annotated[
@@ -183,11 +205,33 @@ def bench(
             "--set, also those of its paper]",
         ),
     ] = None,
+    regret: Annotated[
+        bool,
+        typer.Option(
+            "--regret",
+            help="compare auto with the best of all algorithms, for every collective "
+            "and twelve sizes",
+        ),
+    ] = False,
     persistent: Annotated[
         bool, typer.Option("--persistent", help="measure the persistent form too")
     ] = False,
-    seconds: Seconds = 2.0,
-    launches: Launches = 3,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="about how long per case and launch [default: 2; with --regret 0.3]",
+            min=0.01,
+        ),
+    ] = None,
+    launches: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="times to relaunch all processes [default: 3; with --regret 1]",
+            min=1,
+        ),
+    ] = None,
     single: Annotated[
         bool, typer.Option("--single", help="time every call by itself")
     ] = False,
@@ -242,10 +286,26 @@ def bench(
     isend (a message to each in rank order) and gather_bcast. With one group, as in
     --groups 8, the collective inside the group is measured.
 
+    With --regret the table has, for each collective and size, the time of auto divided
+    by that of the fastest of all algorithms and the MPI library's own call; then the
+    mean, and the worst cases with the algorithm that was best.
+
     The command starts the processes, here or on a lab, or runs under your own mpiexec.
     """
     if format_ not in BENCH_FORMATS:
         raise ValueError(unknown("--format", format_, BENCH_FORMATS))
+    if regret:
+        _check_regret(
+            set_=set_,
+            scale=scale,
+            algorithms=algorithms,
+            distribution=distribution,
+            persistent=persistent,
+        )
+    if seconds is None:
+        seconds = regrets.REGRET_SECONDS if regret else DEFAULT_SECONDS
+    if launches is None:
+        launches = regrets.REGRET_LAUNCHES if regret else DEFAULT_LAUNCHES
     on_lab = lab is not None or lab_name is not None
     default_names = sets.algorithms(set_) if set_ else ("auto",)
     names = (
@@ -264,12 +324,17 @@ def bench(
         same_arrays=same_arrays,
     )
     options = {"--groups": groups, "--bytes": bytes_, "--op": op}
-    bench_jobs = _jobs(set_, options, distribution, scale, base_job)
+    if regret:
+        bench_jobs = [_regret_job(options, base_job)]
+    else:
+        bench_jobs = _jobs(set_, options, distribution, scale, base_job)
     for path, kind in ((csv, ".csv"), (json, ".json")):
         check_file(path if path != STANDARD_OUTPUT else None, (kind,))
     check_picture(plot)
     prints_table = format_ == "table" and STANDARD_OUTPUT not in (csv, json)
     title = set_ or bench_jobs[0].cases[0].op.capitalize()
+    if regret:
+        title = "Regret of auto"
     with ended_in_order(), place(lab, rate, lab_name, per_host) as bench_place:
         record = LiveRecord(bench_place, title, prints_table)
         record.run(bench_jobs, launches)

@@ -14,6 +14,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "isthmus bench --algorithms auto,segmented,direct --persistent",
         "isthmus bench --groups 8 --op allgatherv --distribution spike,half",
         "isthmus bench --groups 6,2 --bytes 1MiB:3MiB",
+        "isthmus bench --regret --groups 8,8 --plot regret.png",
         "isthmus bench --lab 16 --groups 8,8 --bytes 100KiB --csv out.csv",
         "mpiexec -n 64 python -m isthmus.bench --groups 32,32 --json -",
     ),

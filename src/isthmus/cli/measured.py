@@ -10,12 +10,14 @@ from ..bench.job import BenchJob
 from ..bench.outcome import Outcome
 from ..bench.place import Place
 from ..bench.record import Record
-from ..bench.table import Comparison
+from ..bench.table import Comparison, RegretTable
 from .terminal import ProgressDisplay
 
 
 class LiveRecord(Record):
     """A record that prints each result at once."""
+
+    comparison: Comparison | RegretTable
 
     def __init__(self, place: Place, title: str, table: bool) -> None:
         super().__init__(place)
@@ -29,6 +31,8 @@ class LiveRecord(Record):
                 self.jobs.append(job)
                 self.share = k / len(bench_jobs), 1 / len(bench_jobs)
                 worker.repeat(job, self, launches, self.place.start)
+        if self.table and self.outcomes:
+            self.comparison.end()
 
     def heading(self) -> str:
         """The title with the sizes of the groups, between or inside."""
@@ -48,12 +52,17 @@ class LiveRecord(Record):
         if not self.table:
             return
         self.console.print("\n".join(self.head()), highlight=False, soft_wrap=True)
+        job = self.jobs[-1]
         limit = "what the links let through" if self.place.on_lab else "a copy"
-        ratio_words = (
-            "ratio: how many times faster than native; limit: multiple of the time of"
+        words = (
+            "ratio: how many times faster than native; limit: multiple of the time of "
+            + limit
         )
-        self.console.print(f"{ratio_words} {limit}\n", style="dim", soft_wrap=True)
-        self.comparison = Comparison(self.console, self.jobs[-1])
+        if job.all_candidates:
+            words = "how many times longer auto takes than the fastest of all"
+        self.console.print(f"{words}\n", style="dim", soft_wrap=True)
+        table = RegretTable if job.all_candidates else Comparison
+        self.comparison = table(self.console, job)
 
     def progress(self, label: str, part: float) -> None:
         """Report the progress of a job as progress of all jobs."""
