@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus.algorithms.node_costs import Cluster
 from isthmus.check import sweep
 from isthmus.check.placements import (
     all_placements,
@@ -22,7 +21,6 @@ from isthmus.check.placements import (
     scattered,
 )
 from isthmus.collectives.records import COLLECTIVES
-from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.schedules import registry
 from isthmus.schedules.early_receives import posting
 from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
@@ -413,15 +411,3 @@ def test_the_example_of_the_documentation(monkeypatch):
     leader_cases = [x for x in all_cases if x.algorithm == "leaders"]
     assert sweep.examine(leader_cases).failures == {}
     assert sweep.placements_in(leader_cases) == 1 + 2 + 5 + 15 + 52 + 1
-    # its closed form, where all nodes have as many ranks
-    for p, n in ((6, 3), (8, 2), (4, 4)):
-        nodes = [r // n for r in range(p)]
-        node = Memory(1e-10, 2e-11, 1e-6)
-        levels = Level(n, 1e-7, 1e-10), Level(None, 2e-6, 1e-9)
-        example = isthmus.schedule(
-            "allgatherv", "leaders", counts=[100] * p, nodes=nodes
-        )
-        simulated = example.simulate(Hierarchy(levels, memory=node)).time
-        cluster = Cluster(n, 2e-6, 1e-9, node.alone, node.together, 0.0, node.meeting)
-        cost = registry.find("allgatherv", "leaders").cost
-        assert cost(p, 100, cluster) == pytest.approx(simulated, rel=1e-9)

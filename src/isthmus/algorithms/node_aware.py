@@ -12,7 +12,6 @@ from ..schedules.ir import Copy, Program, Round, Span
 from ..schedules.layout import Blocks, Even, Rows, Side
 from ..schedules.program import renumber, then
 from ..schedules.registry import Register, Stage, algorithm
-from . import node_costs
 from .inter_barrier import circle
 from .parts.node_exchange import BlockTable, NodeExchange
 from .parts.nodes import (
@@ -106,12 +105,7 @@ def _groups(
     return nodes, (a, b)
 
 
-@transfers(
-    "inter_allgather",
-    "inter_allgatherv",
-    own_counts=True,
-    cost=node_costs.inter_allgather,
-)
+@transfers("inter_allgather", "inter_allgatherv", own_counts=True)
 def inter_allgatherv(
     r: int, here: Side, there: Side, stage: Stage, nodes: Nodes
 ) -> RankTransfers:
@@ -124,7 +118,7 @@ def inter_allgatherv(
     return here.base + r, nodes, flows
 
 
-@transfers("inter_allreduce", commutative=True, cost=node_costs.inter_allreduce)
+@transfers("inter_allreduce", commutative=True)
 def inter_allreduce(
     r: int, here: Side, there: Side, m: int, nodes: Nodes
 ) -> RankTransfers:
@@ -144,7 +138,6 @@ def _sum(sources: Team, sinks: Team, m: int) -> Flow:
     "inter_reduce_scatter_block",
     commutative=True,
     other_counts=True,
-    cost=node_costs.inter_reduce_scatter,
 )
 def inter_reduce_scatter(
     r: int, here: Side, there: Side, nodes: Nodes
@@ -159,9 +152,7 @@ def inter_reduce_scatter(
     return here.base + r, nodes, flows
 
 
-@transfers(
-    "inter_alltoall", "inter_alltoallv", own_counts=True, cost=node_costs.inter_alltoall
-)
+@transfers("inter_alltoall", "inter_alltoallv", own_counts=True)
 def inter_alltoallv(
     r: int, here: Side, there: Side, send: Blocks, recv: Blocks, nodes: Nodes
 ) -> RankTransfers:
@@ -200,7 +191,7 @@ def _columns(blocks: Blocks, n: int) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, ends.tolist()))
 
 
-@node_aware("inter_barrier", cost=node_costs.inter_barrier)
+@node_aware("inter_barrier")
 def inter_barrier(
     r: int, here: Side, there: Side, nodes: Sequence[Hashable] = ()
 ) -> Program:
@@ -216,7 +207,7 @@ def _root_and_others(p: int, nodes: Nodes, root: int = 0) -> tuple[Team, Team]:
     return team(range(root, root + 1), nodes), team(range(p), nodes, root)
 
 
-@node_aware("inter_bcast", cost=node_costs.inter_bcast)
+@node_aware("inter_bcast")
 def inter_bcast(
     p: int,
     v: int,
@@ -231,7 +222,7 @@ def inter_bcast(
     return bcast(p, v, m, 0, nodes, lanes, size, startup, n)
 
 
-@node_aware("inter_reduce", commutative=True, cost=node_costs.inter_reduce)
+@node_aware("inter_reduce", commutative=True)
 def inter_reduce(
     p: int,
     v: int,
@@ -254,9 +245,7 @@ def inter_reduce(
     return Stream(0, leaves, m, stream_form).up(v)
 
 
-@transfers(
-    "inter_gather", "inter_gatherv", own_counts=True, cost=node_costs.inter_gather
-)
+@transfers("inter_gather", "inter_gatherv", own_counts=True)
 def inter_gatherv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
     """Nodes send their ranks' data to the root, lane by lane."""
     nodes = placed(nodes, p)
@@ -270,9 +259,7 @@ def _gather(sources: Team, sinks: Team, blocks: Blocks) -> Flow:
     return Flow(sources, sinks, "sources", gives, Holding("recv", gives.total))
 
 
-@transfers(
-    "inter_scatter", "inter_scatterv", own_counts=True, cost=node_costs.inter_scatter
-)
+@transfers("inter_scatter", "inter_scatterv", own_counts=True)
 def inter_scatterv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
     """The root sends every node the blocks of its ranks, lane by lane."""
     nodes = placed(nodes, p)
@@ -289,7 +276,7 @@ def _scatter(sources: Team, sinks: Team, blocks: Blocks, summed: bool = False) -
 # -- inside one group
 
 
-@transfers("allgatherv", cost=node_costs.allgatherv)
+@transfers("allgatherv")
 def allgatherv(p: int, r: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
     """Nodes collect their ranks' data, lane by lane; all ranks read node memory."""
     nodes = placed(nodes, p)
@@ -301,7 +288,7 @@ def allgatherv(p: int, r: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
     )
 
 
-@node_aware("bcast", cost=node_costs.bcast)
+@node_aware("bcast")
 def bcast(
     p: int,
     r: int,
@@ -328,7 +315,7 @@ def bcast(
     return Stream(root, other_ranks, total, stream_form).down(r)
 
 
-@transfers("reduce", commutative=True, cost=node_costs.reduce)
+@transfers("reduce", commutative=True)
 def reduce(p: int, r: int, total: int, root: int, nodes: Nodes) -> RankTransfers:
     """Sums inside each node, then shares across, which the root gathers."""
     nodes = placed(nodes, p)
@@ -336,7 +323,7 @@ def reduce(p: int, r: int, total: int, root: int, nodes: Nodes) -> RankTransfers
     return r, nodes, [_sum(all_ranks, top, total)]
 
 
-@transfers("reduce_scatter", commutative=True, cost=node_costs.reduce_scatter)
+@transfers("reduce_scatter", commutative=True)
 def reduce_scatter(p: int, r: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
     """Sums inside each node, then lane by lane to the nodes of the result blocks."""
     nodes = placed(nodes, p)
@@ -344,7 +331,7 @@ def reduce_scatter(p: int, r: int, blocks: Blocks, nodes: Nodes) -> RankTransfer
     return r, nodes, [_scatter(all_ranks, all_ranks, blocks, summed=True)]
 
 
-@transfers("allreduce", commutative=True, cost=node_costs.allreduce)
+@transfers("allreduce", commutative=True)
 def allreduce(p: int, r: int, m: int, nodes: Nodes) -> RankTransfers:
     """Sums inside each node, then lane by lane across; all ranks read the result."""
     nodes = placed(nodes, p)
@@ -359,7 +346,7 @@ def _at_root(r: int, blocks: Blocks, root: int, send: int, recv: int) -> Program
     yield Round(then=(own,))
 
 
-@transfers("gatherv", own_counts=True, cost=node_costs.gatherv)
+@transfers("gatherv", own_counts=True)
 def gatherv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTransfers:
     """Nodes send their ranks' data to the root, lane by lane."""
     nodes = placed(nodes, p)
@@ -368,7 +355,7 @@ def gatherv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTran
     return r, nodes, [_gather(other_ranks, top, blocks)] if p > 1 else [], own
 
 
-@transfers("scatterv", own_counts=True, cost=node_costs.scatterv)
+@transfers("scatterv", own_counts=True)
 def scatterv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTransfers:
     """The root sends every node the blocks of its ranks, lane by lane."""
     nodes = placed(nodes, p)
@@ -377,7 +364,7 @@ def scatterv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTra
     return r, nodes, [_scatter(top, other_ranks, blocks)] if p > 1 else [], own
 
 
-@transfers("alltoall", "alltoallv", own_counts=True, cost=node_costs.alltoall)
+@transfers("alltoall", "alltoallv", own_counts=True)
 def alltoallv(
     p: int, r: int, send: Blocks, recv: Blocks, nodes: Nodes
 ) -> RankTransfers:
@@ -391,7 +378,7 @@ def alltoallv(
     return r, nodes, [NodeExchange(sent, received)]
 
 
-@node_aware("barrier", cost=node_costs.barrier)
+@node_aware("barrier")
 def barrier(p: int, r: int, nodes: Sequence[Hashable] = ()) -> Program:
     """The ranks of a node meet, one rank a node tells the other nodes, all meet."""
     all_ranks = team(range(p), placed(nodes, p))

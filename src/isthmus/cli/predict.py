@@ -142,6 +142,14 @@ def _notes(prediction: Answer) -> list[str]:
     return notes
 
 
+def _note_of(left_out: list[str]) -> list[str]:
+    """The line that names the algorithms without a row."""
+    if not left_out:
+        return []
+    names = ", ".join(left_out)
+    return [f"Too much to simulate, and without a closed form: {names}; see --most."]
+
+
 def predict(
     collective: Annotated[
         str,
@@ -219,5 +227,6 @@ def predict(
     console.print(_heading(case, machine), style="bold", highlight=False)
     console.print(_table(prediction), highlight=False)
     console.print()
-    for words in (prediction.why, *_notes(prediction)):
+    left_out = [x for x in weights if x not in {row.name for row in prediction.rows}]
+    for words in (prediction.why, *_notes(prediction), *_note_of(left_out)):
         console.print(words, highlight=False)

@@ -15,7 +15,7 @@ from ..schedules.ir import Pieces
 from ..schedules.registry import algorithms
 from ..schedules.schedule import Model, Schedule
 from .case import Case
-from .times import Row, formula, limit, line, simulated, startups
+from .times import Row, formula, has_formula, limit, line, simulated, startups
 from .tuned import Tuned
 
 #: the algorithm of MPI libraries between two groups
@@ -169,7 +169,7 @@ def rows(
     weights: Mapping[str, int] | None = None,
 ) -> Iterator[Row]:
     """The rows of all algorithms: simulated, lightest first, up to `max_ends`; for the
-    rest by formulas.
+    rest by formulas, where there is one.
 
     Callers that know the candidates pass them as `weights`, since weighing is a fifth
     of all the work.
@@ -180,7 +180,7 @@ def rows(
         max_ends -= work
         if max_ends >= 0:
             yield simulated(case, model, name)
-        elif case.distribution == "regular":
+        elif case.distribution == "regular" and has_formula(case, name):
             yield formula(case, model, name)
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..algorithms.node_costs import Cluster
 from ..algorithms.parts.stages import stage_for
 from ..cost.limit import Limit, limit as limit_of_contract
-from ..cost.machine import Machine
 from ..schedules.ir import Index, Program, Recv, Round, Send, Span
-from ..schedules.registry import find, resolve
+from ..schedules.registry import find, resolve, unclaimed
 from ..schedules.schedule import Model, Schedule
 from ..verify.contracts import Contract
 from .case import Case
@@ -75,24 +73,18 @@ def _stage_cost(name: str) -> Callable[..., float]:
     return cost
 
 
+def has_formula(case: Case, name: str) -> bool:
+    """Whether the time of an algorithm is known without a simulation."""
+    return resolve(case.collective, name)[0].cost is not unclaimed
+
+
 def formula(case: Case, model: Model, name: str) -> Row:
     """The row by the closed form, in the alpha-beta model nearest to the machine."""
     entry, _ = resolve(case.collective, name)
     machine = line(case, model)
-    if entry.node_memory:
-        return Row(name, entry.cost(*case.claimed, _cluster(case, model, *machine)))
     if case.collective.startswith("inter_allgather"):
         return Row(name, entry.cost(*case.claimed, *machine, _stage_cost(name)))
     return Row(name, entry.cost(*case.claimed, *machine))
-
-
-def _cluster(case: Case, model: Model, alpha: float, beta: float) -> Cluster:
-    """The nodes of a machine, as parameters of closed forms."""
-    if not isinstance(model, Machine) or model.flat:
-        return Cluster(max(case.per_node, 1), alpha, beta)
-    memory = model.memory
-    costs = memory.alone, memory.together, model.gamma, memory.meeting
-    return Cluster(max(case.per_node, 1), alpha, beta, *costs)
 
 
 def _with_startup(case: Case, model: Model, name: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import Parameter, signature
+from math import inf
 from pkgutil import iter_modules
 from typing import Any
 
@@ -36,6 +37,11 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
     return {x.name: x.default for x in parameters if x.default is not Parameter.empty}
 
 
+def unclaimed(*sizes_and_machine: object) -> float:
+    """The cost of an algorithm without a closed form, which no choice by cost takes."""
+    return inf
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """An algorithm of a collective: the program of a rank, the cost, the conditions.
@@ -51,10 +57,10 @@ class Algorithm:
     #: time of the regular problem in the alpha-beta model: (p, k, alpha, beta) inside a
     #: group of p with blocks, or vectors, of size k, and of a root and the p - 1 leaves
     #: of another group; between groups of p and q (p, q, sizes …, alpha, beta),
-    #: and for an allgather the cost of its stage; of those that share memory, (sizes …,
-    #: cluster), see `node_costs`. beta is the time of one unit of the sizes, an element
-    #: or a byte
-    cost: Callable[..., float]
+    #: and for an allgather the cost of its stage. beta is the time of one unit of the
+    #: sizes, an element or a byte. Algorithms that share memory claim none: their time
+    #: also depends on the memory, and they are light enough to be simulated
+    cost: Callable[..., float] = unclaimed
     #: whether the algorithm works for a group of a size; asked inside one group only
     needs: Callable[[int], bool] = lambda n: True
     #: the last stage is an intragroup allgather that the caller may choose
@@ -164,7 +170,7 @@ def _load_one(collective: str, name: str) -> None:
 def algorithm(
     *collectives: str,
     paper: str,
-    cost: Callable[..., float],
+    cost: Callable[..., float] = unclaimed,
     name: str = "",
     **conditions: Any,
 ) -> Register:
