@@ -14,6 +14,7 @@ import isthmus
 from groups import pair
 from isthmus.bench import crossovers, tune
 from isthmus.choose.choose import NETWORK
+from isthmus.choose.estimate import CHANGING_PARTNERS_RATIO
 from isthmus.choose.tuning import MessageCosts, Origin, Tuning, place, written
 from isthmus.mpi.buffers import on_devices
 from isthmus.mpi.context import context, inter as context_inter, intra as context_intra
@@ -21,7 +22,7 @@ from isthmus.mpi.context.context import context_of
 from isthmus.mpi.context.inter import InterContext
 from isthmus.mpi.context.intra import IntraContext
 from isthmus.mpi.costs import links
-from isthmus.mpi.costs.tuning import CHANGING_PARTNERS_RATIO, library_and_host
+from isthmus.mpi.costs.tuning import library_and_host
 from support import agree
 
 pytestmark = pytest.mark.mpi(3)

@@ -14,6 +14,7 @@ from isthmus.bench.job import Contender
 from isthmus.bench.outcome import Outcome, Result
 from isthmus.bench.tune import TuningResult
 from isthmus.choose import choose, fit
+from isthmus.choose.choice import choice
 from isthmus.choose.choose import inter_allgatherv
 from isthmus.choose.estimate import MessageCosts
 from isthmus.choose.fit import Samples
@@ -30,10 +31,11 @@ from isthmus.choose.tuning import (
 )
 from isthmus.collectives import records as collectives
 from isthmus.collectives.placement import Placement
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
+from isthmus.cost.placement import placed
 from isthmus.predict import predict
 from isthmus.predict.case import Case
-from isthmus.predict.tuned import Tuned
+from isthmus.predict.tuned import tuned
 
 ORIGIN = Origin('A "B" 1.0', "host", "2026-01-01", "0.1.0", 8, 4)
 NEAR = MessageCosts(1e-6, 1e-10, 2e-11, 32768, 1.5, 1, 2e-7, 4096, 8192)
@@ -127,7 +129,7 @@ def test_a_communicator_takes_what_fits_its_nodes():
     tuning = Tuning(ORIGIN, NEAR, FAR)
     assert tuning.machine(1) is NEAR and tuning.machine(3) is FAR
     assert Tuning(ORIGIN, NEAR).machine(2) is None
-    assert tuning.widest is FAR and Tuning(ORIGIN, NEAR).widest is NEAR
+    assert Tuning(ORIGIN, NEAR).widest is NEAR
 
 
 def test_samples_give_back_the_machine_they_come_from():
@@ -171,10 +173,10 @@ def test_a_simulation_takes_the_machine_of_the_tuning():
     ring = collectives.schedule("allgatherv", "ring", counts=[1000] * 8)
     origin = replace(ORIGIN, nodes=1)
     slow = replace(NEAR, gamma=1e-10)  # eight at once: 8e-10 a byte, not 1e-10
-    seconds = ring.simulate(Tuned(Tuning(origin, slow))).time
+    seconds = ring.simulate(tuned(Tuning(origin, slow))).time
     assert seconds == pytest.approx(ring.simulate(AlphaBeta(1e-6, 8e-10)).time)
     # two processes on each of four nodes: a ring crosses each link once a round
-    seconds = ring.simulate(Tuned(Tuning(ORIGIN, NEAR, FAR))).time
+    seconds = ring.simulate(tuned(Tuning(ORIGIN, NEAR, FAR))).time
     assert seconds == pytest.approx(7 * (2e-5 + 1000 * 1e-8))
 
 
@@ -202,13 +204,37 @@ def test_choices_follow_the_machine():
 
 def test_a_prediction_names_what_the_tuning_chooses():
     case = Case("inter_allgather", (8, 8), (1 << 20, 1 << 20))
-    model = Tuned(Tuning(ORIGIN, replace(NEAR, message=1.0, ring=1 << 30)))
+    model = tuned(Tuning(ORIGIN, replace(NEAR, message=1.0, ring=1 << 30)))
     assert predict.default(case, model) == "segmented"
     assert predict.default(case, AlphaBeta(1e-6, 1e-10)) == "direct"
     inside = Case("allgatherv", (8,), (512,))
     below = replace(inside, each=(511,))  # 4088 bytes: less than `small`
     assert predict.default(inside, model) != "library"
     assert predict.default(below, model) == "library"
+
+
+def test_a_prediction_chooses_as_a_communicator_on_as_many_nodes_does(path):
+    """On a network, a prediction counted partners that change no more than others."""
+    path.write_text(written(Tuning(ORIGIN, NEAR, FAR)))
+    tuning = read(path)
+    nodes = [r // 2 for r in range(8)]  # as the measuring ranks
+    on_communicator = tuning.machine(4).on(nodes)
+    assert tuning.widest == tuned(tuning).costs == on_communicator
+    assert on_communicator.sharing == 2 and on_communicator.changing > 1
+    case = Case("inter_allgather", (8, 8), (1 << 20, 1 << 20))
+    asked = case.record, case.sizes, on_communicator
+    assert predict.default(case, tuned(tuning)) == choice(*asked).name
+
+
+def test_a_tuned_machine_takes_a_placement():
+    """Placements were left out on tuned machines."""
+    model = tuned(Tuning(ORIGIN, NEAR, FAR))
+    crossed, near = (
+        collectives.schedule("allgatherv", "ring", counts=[1000] * 4, nodes=nodes)
+        for nodes in ((0, 1, 0, 1), (0, 0, 1, 1))
+    )
+    seconds = [placed(model, x).simulate(x).time for x in (crossed, near)]
+    assert seconds[0] > seconds[1]
 
 
 def outcome(case, **times) -> Outcome:
@@ -224,17 +250,18 @@ def tuning_result() -> TuningResult:
     """The result of tuning on a machine exactly like the model."""
     machine = MessageCosts(1e-5, 1e-9, message=1e-5)
     origin = replace(ORIGIN, nodes=1)
-    tuned = Tuned(Tuning(origin, machine))
+    tuning = Tuning(origin, machine)
+    model = tuned(tuning)
     outcomes = []
     for job in crossovers.tuning_jobs(8, machine, 0.1):
         for case in job.cases:
             times = {
-                c.name: crossovers.predicted(case, c.name, tuned)
+                c.name: crossovers.predicted(case, c.name, model)
                 or 1e-4 + sum(case.a) * 1e-8
                 for c in job.contenders
             }
             outcomes.append(outcome(case, **times))
-    return TuningResult(crossovers.conclude(tuned.tuning, outcomes), tuple(outcomes))
+    return TuningResult(crossovers.conclude(tuning, outcomes), tuple(outcomes))
 
 
 def test_conclusions_from_a_machine_like_the_model(tuning_result):

@@ -16,7 +16,7 @@ from ..algorithms.parts.stages import stage_for
 from ..choose import choose, estimate, fit
 from ..choose.estimate import MessageCosts
 from ..choose.tuning import Tuning
-from ..predict.tuned import Tuned
+from ..predict.tuned import Tuned, tuned
 from . import job as jobs
 from .job import NATIVE, BenchCase, BenchJob, Contender
 from .outcome import Outcome
@@ -155,7 +155,7 @@ def conclude(tuning: Tuning, outcomes: Sequence[Outcome]) -> Tuning:
     return replace(tuning, inside=machine)
 
 
-def predicted(case: BenchCase, name: str, tuned: Tuned) -> float | None:
+def predicted(case: BenchCase, name: str, machine: Tuned) -> float | None:
     """The simulated seconds of an algorithm.
 
     None for the MPI library's own call, because the call has no schedule, and for the
@@ -163,15 +163,15 @@ def predicted(case: BenchCase, name: str, tuned: Tuned) -> float | None:
     """
     if name == NATIVE.name or name == "node_ring":
         return None
-    return jobs.planned(case, name, tuned).simulate(tuned).time
+    return jobs.planned(case, name, machine).simulate(machine).time
 
 
 def rows(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[MeasuredTime]:
     """Measured and predicted times, by kind of case and increasing size."""
-    tuned = Tuned(tuning)
+    machine = tuned(tuning)
     times = [
         MeasuredTime(
-            kind(x.case), x.case.each, name, seconds, predicted(x.case, name, tuned)
+            kind(x.case), x.case.each, name, seconds, predicted(x.case, name, machine)
         )
         for x in outcomes
         for name, seconds in _times(x).items()
@@ -201,7 +201,7 @@ def auto_choices(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[AutoChoice
     choices = []
     for outcome in sorted(outcomes, key=lambda outcome: outcome.case.each):
         case, times = outcome.case, _times(outcome)
-        auto = _auto(case, Tuned(tuning).machine)
+        auto = _auto(case, tuning.widest)
         if auto in times:
             loss = times[auto] / min(times.values())
             choices.append(AutoChoice(kind(case), case.each, auto, loss))

@@ -6,8 +6,9 @@ of all messages together in a shared memory or on a shared processor, if longer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -19,6 +20,8 @@ from ..algorithms.parts.stages import RING_BYTES_PER_RANK
 
 #: the most parts of a plan: with more, the plan takes longer to make than parts save
 MAX_PARTS = 32
+#: the slowdown of bytes whose partner changes, on labs with TCP
+CHANGING_PARTNERS_RATIO = 1.25
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,15 @@ class MessageCosts:
     def far(self) -> float:
         """The slowdown of messages whose partners differ from round to round."""
         return self.sharing * self.changing
+
+    def on(self, nodes: Sequence[int]) -> MessageCosts:
+        """The costs between ranks on `nodes`, of which those of a node share a port; on
+        a single node, unchanged."""
+        processes = Counter(nodes)
+        if len(processes) == 1:
+            return self
+        sharing = max(processes.values())
+        return replace(self, sharing=sharing, changing=CHANGING_PARTNERS_RATIO)
 
     def time(self, rounds: int, longest: float, together: float) -> float:
         """The seconds of rounds with `longest` bytes in their longest messages, and

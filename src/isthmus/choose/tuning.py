@@ -80,8 +80,11 @@ class Tuning:
 
     @property
     def widest(self) -> MessageCosts:
-        """The costs between all processes of the measurement."""
-        return self.between or self.inside or _refuse_empty(self.origin.host)
+        """The costs between all processes of the measurement, which fill nodes in
+        order."""
+        costs = self.between or self.inside or _refuse_empty(self.origin.host)
+        processes_per_node = self.origin.each if self.between else self.origin.processes
+        return costs.on([r // processes_per_node for r in range(self.origin.processes)])
 
 
 def _refuse_empty(where: str) -> NoReturn:

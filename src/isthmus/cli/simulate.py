@@ -12,7 +12,7 @@ from .. import schedule as schedule_for
 from ..choose.tuning import is_tuning, read
 from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
-from ..predict.tuned import Tuned
+from ..predict.tuned import tuned
 from ..schedules.names import WHERE, mpi_name, number_of_groups
 from ..schedules.schedule import Model, Schedule
 from ..units import show_bytes
@@ -97,9 +97,9 @@ def machine(name: str | None) -> Model:
         path = current_file()
         if path is None:
             raise ValueError("nothing is tuned here; isthmus tune does it")
-        return Tuned(read(path))
+        return tuned(read(path))
     if is_tuning(name):
-        return Tuned(read(name))
+        return tuned(read(name))
     from ..cost.machines import load
 
     model: Model = load(name)

@@ -112,7 +112,7 @@ def default(case: Case, model: Model) -> str | None:
     """
     if case.per_node > 1:
         return None
-    machine = model.machine if isinstance(model, Tuned) else None
+    machine = model.costs if isinstance(model, Tuned) else None
     if machine is None and len(case.groups) == 1:
         machine = MessageCosts(*line(case, model), library=inf)
     algorithm = choice(case.record, case.sizes, machine or BUILT_IN)

@@ -12,7 +12,6 @@ from ..schedules.registry import find, resolve, unclaimed
 from ..schedules.schedule import Model, Schedule
 from ..verify.contracts import Contract
 from .case import Case
-from .tuned import Tuned
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,7 @@ def message(model: Model, n: int, ends: tuple[int, int], size: int) -> float:
 
 def limit(case: Case, model: Model) -> Limit:
     """The limit of a case, where a limit is known for the machine."""
-    n = sum(case.groups)
-    return limit_of_contract(
-        case.contract, n, model.model if isinstance(model, Tuned) else model
-    )
+    return limit_of_contract(case.contract, sum(case.groups), model)
 
 
 def line(case: Case, model: Model) -> tuple[float, float]:

@@ -27,7 +27,6 @@ from ..buffers.node_memory import (
 )
 from ..costs import trial
 from ..costs.probe import advance, probe_in_steps
-from ..costs.tuning import with_shared_ports
 from ..native_classes import NativeIntercomm, NativeIntracomm
 from ..waiting.bounded import bounded
 from ..waiting.errors import ProcessLost
@@ -87,7 +86,7 @@ class InterContext(Context):
         self._trial: tuple[str, Trial] | None = None
         #: countdowns of collectives not yet tried
         self._warm_ups: dict[str, WarmUp] = {}
-        guess = BUILT_IN if self.one_node else with_shared_ports(NETWORK, self.nodes)
+        guess = BUILT_IN if self.one_node else NETWORK.on(self.nodes)
         self._machine: MessageCosts = self.tuned or guess
         self._is_measured = self.tuned is not None or self.one_node
 
@@ -209,7 +208,7 @@ class InterContext(Context):
         steps = probe_in_steps(self.comm, self.nodes)
         while (machine := bounded(partial(advance, steps), self.limit)) is None:
             yield
-        self._machine = with_shared_ports(machine, self.nodes)
+        self._machine = machine.on(self.nodes)
         self._is_measured = True
 
     def warm_up(self, op: str) -> Callable[[], bool] | None:

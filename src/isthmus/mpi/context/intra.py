@@ -18,7 +18,6 @@ from ...schedules.registry import Algorithm, named
 from ...settings import INSIDE_PREFIX
 from ..arguments.inside_rooted import INSIDE_READERS
 from ..costs.probe import probe
-from ..costs.tuning import with_shared_ports
 from ..native_classes import NativeIntracomm
 from ..waiting.bounded import bounded
 from .attribute import limit_of
@@ -83,5 +82,5 @@ class IntraContext(Context):
             if self._measured is None:
                 with self.uninterrupted():
                     machine = bounded(partial(probe, self.comm, self.nodes), self.limit)
-                self._measured = with_shared_ports(machine, self.nodes)
+                self._measured = machine.on(self.nodes)
         return self._measured

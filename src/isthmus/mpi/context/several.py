@@ -15,7 +15,6 @@ from ...collectives.collective import SEVERAL
 from ...collectives.placement import Placement
 from ...schedules.registry import Algorithm
 from ..arguments.several import SEVERAL_READERS
-from ..costs.tuning import with_shared_ports
 from ..native_classes import NativeIntracomm
 from .attribute import limit_of
 from .context import Context
@@ -76,7 +75,7 @@ class SeveralContext(Context):
     def machine(self) -> MessageCosts:
         """The costs of messages, tuned or a guess, equal on all ranks."""
         one_node = len(set(self.nodes)) == 1
-        guess = BUILT_IN if one_node else with_shared_ports(NETWORK, self.nodes)
+        guess = BUILT_IN if one_node else NETWORK.on(self.nodes)
         return self.tuned or guess
 
     def asked_for(self, op: str, algorithm: str | None) -> str:

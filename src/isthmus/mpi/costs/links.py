@@ -20,7 +20,7 @@ from ...choose.tuning import Origin, Tuning
 from ..native_classes import NativeIntracomm
 from .hosts import probe_hosts
 from .probe import LIBRARY_PIECE_BYTES, shift, slowest_rank_seconds
-from .tuning import first_ranks, library_and_host, with_shared_ports
+from .tuning import first_ranks, library_and_host
 
 #: the sizes of messages that are timed; no longer ones once a message takes
 #: LONGEST_MESSAGE_SECONDS
@@ -48,14 +48,13 @@ def measure_tuning(comm: MPI.Intracomm) -> Tuning:
     date = datetime.now(timezone.utc).isoformat(timespec="seconds")
     size, node_count = comm.Get_size(), len(set(nodes))
     origin = Origin(*library_and_host(), date, __version__, size, node_count)
-    far = between and with_shared_ports(between, nodes)
     hosts = probe_hosts(comm, nodes)
     names = comm.allgather(socket.gethostname())
     host_costs: dict[str, tuple[float, float]] = {}
     if hosts.unequal:
         pairs = zip(hosts.alphas, hosts.betas, strict=True)
         host_costs = dict(zip(names, pairs, strict=True))
-    tuning: Tuning = comm.bcast(Tuning(origin, inside, far, host_costs))
+    tuning: Tuning = comm.bcast(Tuning(origin, inside, between, host_costs))
     return tuning
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -18,8 +16,6 @@ from ...choose.tuning import Tuning, read, wanted
 from ...schedules.hosts import Hosts
 
 _log = logging.getLogger("isthmus")
-#: the slowdown of bytes whose partner changes, on labs with TCP
-CHANGING_PARTNERS_RATIO = 1.25
 #: the longest message that Open MPI sends over TCP without asking the receiver: its
 #: eager limit less the headers
 TCP_EAGER_BYTES = (64 << 10) - 1024
@@ -80,7 +76,7 @@ def _warn(message: str) -> None:
 def message_costs(tuning: Tuning | None, nodes: Sequence[int]) -> MessageCosts | None:
     """The costs of messages on a communicator, if a tuning has them."""
     costs = None if tuning is None else tuning.machine(len(set(nodes)))
-    return None if costs is None else with_shared_ports(costs, nodes)
+    return None if costs is None else costs.on(nodes)
 
 
 def host_costs(tuning: Tuning | None, comm: MPI.Intracomm) -> Hosts | None:
@@ -113,15 +109,6 @@ def first_ranks(comm: MPI.Intracomm) -> tuple[int, ...]:
     nodes = np.empty(comm.Get_size(), np.int64)
     comm.Allgather(np.array(node_ranks(comm)[:1]), nodes)
     return tuple(nodes.tolist())
-
-
-def with_shared_ports(costs: MessageCosts, nodes: Sequence[int]) -> MessageCosts:
-    """The costs where processes of a node share a port; on a single node, unchanged."""
-    processes = Counter(nodes)
-    if len(processes) == 1:
-        return costs
-    sharing = max(processes.values())
-    return replace(costs, sharing=sharing, changing=CHANGING_PARTNERS_RATIO)
 
 
 def message_piece_bytes(nodes: Sequence[int]) -> int:
