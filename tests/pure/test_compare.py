@@ -129,6 +129,14 @@ def test_a_candidate_that_is_much_slower_leaves_the_race(monkeypatch):
     assert all(trial.freed for trial in stand.trials) and len(names) > 5
 
 
+def test_of_long_calls_twice_the_fastest_is_too_slow():
+    contenders = [NATIVE, AUTO, *map(Contender, ("ring", "bruck", "linear"))]
+    seconds = [0.1, 0.9, 0.06, 0.11, 0.13]
+    assert compare._near_fastest(contenders, seconds) == [0, 1, 2, 3]
+    shorter = [t / 10 for t in seconds]
+    assert compare._near_fastest(contenders, shorter) == [0, 1, 2, 3, 4]
+
+
 def test_every_repetition_begins_with_a_barrier(measured):
     stand, run = measured({"native": 0.02})
     run()

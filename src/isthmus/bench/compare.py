@@ -35,8 +35,9 @@ REPETITIONS_BETWEEN_CLOCK_CHECKS = 4
 LONG_CALL_SECONDS = 5e-2
 ESTIMATE_CALLS = 4
 #: a candidate leaves the comparison of all candidates if its first calls take so many
-#: times as long as those of the fastest contender
-TIMES_OF_FASTEST = 3.0
+#: times as long as those of the fastest contender; of long calls, which differ less
+#: from call to call, a smaller multiple is enough
+TIMES_OF_FASTEST, TIMES_OF_FASTEST_LONG = 3.0, 2.0
 
 
 class WrongData(LaunchError):
@@ -162,7 +163,9 @@ def _near_fastest(
 ) -> list[int]:
     """The indices of "native", "auto", and of those not much slower than the fastest
     contender."""
-    most = TIMES_OF_FASTEST * min(call_seconds)
+    fastest = min(call_seconds)
+    is_long = fastest >= LONG_CALL_SECONDS
+    most = fastest * (TIMES_OF_FASTEST_LONG if is_long else TIMES_OF_FASTEST)
     pairs = zip(contenders, call_seconds, strict=True)
     return [i for i, (c, t) in enumerate(pairs) if c in (NATIVE, AUTO) or t <= most]
 
