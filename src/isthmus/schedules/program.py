@@ -432,14 +432,19 @@ def data_of(r: Round) -> Iterator[Data]:
         yield (s.src, s.dst)
 
 
-def _end(data: Data, buf: str) -> int:
-    """The end of the last span in a buffer; 0 without spans in the buffer."""
-    if isinstance(data, Pieces):
-        return int((data.start + data.size).max()) if data.buf == buf else 0
-    return max((s.start + s.size for s in data if s.buf == buf), default=0)
-
-
 def buffer_size(rounds: Iterable[Round], buf: str) -> int:
-    """The number of elements that a buffer must have for the rounds."""
-    ends = (_end(data, buf) for r in rounds for data in data_of(r))
-    return max(ends, default=0)
+    """The number of elements that a buffer must have for the rounds.
+
+    Plain loops: every plan and every verification comes through here several times.
+    """
+    end = 0
+    for r in rounds:
+        for data in data_of(r):
+            if isinstance(data, Pieces):
+                if data.buf == buf:
+                    end = max(end, int((data.start + data.size).max()))
+                continue
+            for s in data:
+                if s.buf == buf and s.start + s.size > end:
+                    end = s.start + s.size
+    return end

@@ -32,7 +32,18 @@ Register = Callable[[Callable[..., Program]], Callable[..., Program]]
 
 
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters of a function with a default, and the defaults."""
+    """The parameters of a function with a default, and the defaults.
+
+    What a partial function sets is a default too. Its signature is not asked for, since
+    that takes longer than all else that a call does to know its algorithm.
+    """
+    if isinstance(function, partial):
+        return {**_defaults(function.func), **function.keywords}
+    return _own_defaults(function)
+
+
+@cache
+def _own_defaults(function: Callable[..., Any]) -> dict[str, Any]:
     parameters = signature(function).parameters.values()
     return {x.name: x.default for x in parameters if x.default is not Parameter.empty}
 
