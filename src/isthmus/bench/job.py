@@ -17,10 +17,10 @@ from .. import distributions
 from ..collectives.collective import BETWEEN
 from ..collectives.records import COLLECTIVES, record_of, schedule
 from ..cost.limit import Crossing, crossing
-from ..predict.tuned import Tuned, fitted
+from ..predict.tuned import Tuned
 from ..redistribution.cases import REDISTRIBUTION_KINDS, layouts
 from ..redistribution.schedule import schedule as redistribution
-from ..schedules.registry import algorithms
+from ..schedules.registry import algorithms, with_startup
 from ..schedules.schedule import Model, Schedule
 from ..units import show_bytes
 from .operations import REDISTRIBUTION, check, is_vector, may_be_uneven
@@ -160,7 +160,7 @@ def planned(case: BenchCase, algorithm: str, model: Model) -> Schedule:
     """
     name, sizes = _sizes(case)
     if isinstance(model, Tuned):
-        algorithm = fitted(name, algorithm, model)
+        algorithm = with_startup(name, algorithm, model.costs.startup_bytes)
     return schedule(name, algorithm, **sizes)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..collectives.records import COLLECTIVES, schedule
 from ..schedules.hosts import Hosts
-from ..schedules.registry import Algorithm, algorithms
+from ..schedules.registry import Algorithm, algorithms, with_startup
 
 
 def times(
@@ -50,8 +50,6 @@ def _time(
     all_sizes: dict[str, Any] = {**sizes, "m" if "m" in example else "k": nbytes}
     if "counts" in example:  # of p ranks
         all_sizes = {"counts": [nbytes] * sizes["p"], "root": sizes["root"]}
-    options = (
-        f"(startup={max(startup_bytes, 1.0)})" if "startup" in entry.options else ""
-    )
-    rounds = schedule(collective, entry.name + options, hosts=hosts, **all_sizes)
+    name = with_startup(collective, entry.name, startup_bytes)
+    rounds = schedule(collective, name, hosts=hosts, **all_sizes)
     return float(rounds.simulate(Unequal(hosts)).time)

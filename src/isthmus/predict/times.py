@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..algorithms.parts.stages import stage_for
 from ..cost.limit import Limit, limit as limit_of_contract
 from ..schedules.ir import Index, Program, Recv, Round, Send, Span
-from ..schedules.registry import find, resolve, unclaimed
+from ..schedules.registry import find, resolve, unclaimed, with_startup
 from ..schedules.schedule import Model, Schedule
 from ..verify.contracts import Contract
 from .case import Case
@@ -83,19 +83,12 @@ def formula(case: Case, model: Model, name: str) -> Row:
     return Row(name, entry.cost(*case.claimed, *machine))
 
 
-def _with_startup(case: Case, model: Model, name: str) -> str:
-    """The name with the machine's own start-up, for algorithms with the option."""
-    if "(" in name or "+" in name:
-        return name
-    if "startup" not in resolve(case.collective, name)[0].options:
-        return name
-    alpha, beta = line(case, model)
-    return f"{name}(startup={alpha / beta})" if beta > 0 else name
-
-
 def simulated(case: Case, model: Model, name: str) -> Row:
     """The row by simulation of all ranks."""
-    timeline = case.schedule(_with_startup(case, model, name)).simulate(model)
+    (alpha, beta), algorithm = line(case, model), name
+    if beta > 0:
+        algorithm = with_startup(case.collective, name, alpha / beta)
+    timeline = case.schedule(algorithm).simulate(model)
     return Row(name, timeline.time, timeline.rounds, int(timeline.messages.sum()))
 
 

@@ -8,7 +8,6 @@ from ..choose.choose import BUILT_IN
 from ..choose.estimate import MessageCosts
 from ..choose.tuning import Tuning
 from ..cost.machine import ALONE, Level, Machine
-from ..schedules.registry import resolve
 
 
 @dataclass(frozen=True)
@@ -26,13 +25,6 @@ def tuned(tuning: Tuning) -> Tuned:
     if inside is not None and between is not None:
         levels = _level(inside, tuning.origin.each), _level(between, None)
     return Tuned(levels, costs=tuning.widest)
-
-
-def fitted(collective: str, name: str, machine: Tuned) -> str:
-    """The name of an algorithm with the start-up that a communicator would pass."""
-    if "(" in name or "startup" not in resolve(collective, name)[0].options:
-        return name
-    return f"{name}(startup={max(machine.costs.startup_bytes, 1.0)})"
 
 
 def _level(costs: MessageCosts, size: int | None) -> Level:

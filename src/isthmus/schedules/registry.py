@@ -290,3 +290,11 @@ def resolve(collective: str, full: str) -> tuple[Algorithm, Stage | None]:
     if plus and not entry.staged:
         raise ValueError(f"{name!r} has no intragroup stage to choose")
     return entry, stage(tail) if plus else None
+
+
+def with_startup(collective: str, name: str, startup_bytes: float) -> str:
+    """The name of an algorithm with the bytes that pass in the time of a start-up, if
+    the algorithm reckons with them and the name does not say more."""
+    if "(" in name or "+" in name or "startup" not in find(collective, name).options:
+        return name
+    return f"{name}(startup={max(startup_bytes, 1.0)})"
