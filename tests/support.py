@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -59,6 +60,20 @@ def forms(
 HAS_SOUND_PERSISTENT = MPI.Get_version() >= (4, 0) and not (
     ("MPICH",) < MPI.get_vendor() < ("MPICH", (4, 2, 0))
 )
+
+
+def largest_handle() -> int:
+    """The largest number among handles of new communicators.
+
+    It grows with the communicators that are left behind. MPI libraries give numbers
+    again, so many communicators are made to use up those that are free.
+    """
+    gc.collect()
+    duplicates = [MPI.COMM_SELF.Dup() for _ in range(64)]
+    largest = max(x.py2f() & 0xFFFFFF for x in duplicates)  # MPICH: without the kind
+    for duplicate in duplicates:
+        duplicate.Free()
+    return largest
 
 
 def has_persistent_collectives() -> bool:

@@ -51,6 +51,8 @@ def use_device(*, is_protected: bool) -> None:
     kind = module.StandIn if is_protected else _quick
     memory = module.Memory if is_protected else module.Plain
     module.staged.KINDS[module.KIND] = kind
+    # few bytes are kept, since a process must not hold more after more sizes
+    module.staged.MOST_IDLE_PINNED_BYTES = 1 << 20
     module.staged.device_of.cache_clear()
     _put = partial(module.on_device, memory=memory)
 

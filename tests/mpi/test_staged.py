@@ -45,6 +45,7 @@ from support import (
     TURN,
     agree,
     has_persistent_collectives,
+    largest_handle,
 )
 
 pytestmark = pytest.mark.mpi(3)
@@ -342,6 +343,24 @@ def test_without_threads_the_librarys_persistent_call_is_refused_alike(
     there = len(groups.there)
     agree(comm, (recv == there).all(), f"{recv} of {there}")
     groups.free()
+
+
+@stands_in
+@pytest.mark.skipif(not has_persistent_collectives(), reason="before MPI 4")
+def test_the_librarys_persistent_request_is_freed_too(comm):
+    """It would keep its communicator, and copies of the arrays."""
+    largest_handles = []
+    for _ in range(8):
+        groups = pair(comm, 1)
+        send, recv = on_device(np.ones(4)), on_device(np.zeros(4))
+        for _ in range(2):
+            init = groups.ours.Allreduce_init
+            init(send, recv, algorithm="native").Free()
+            groups.ours.Recv_init(recv, 0).Free()
+        groups.free()
+        largest_handles.append(largest_handle())
+    growth = largest_handles[-1] - largest_handles[2]
+    agree(comm, growth < 4, f"{largest_handles}")
 
 
 @stands_in

@@ -168,7 +168,8 @@ def set_up(
             plan = _ask_now(context, call, call.plan())
             channel = bounded(partial(context.persistent_channel, plan), context.limit)
         assert channel is not None
-        return persistent(partial(operation_of, channel, plan, call), channel)
+        make_operation = partial(operation_of, channel, plan, call)
+        return persistent(make_operation, channel, call.prequest)
 
 
 def _ask_now(context: Context, call: Call, plan: Plan) -> Plan:

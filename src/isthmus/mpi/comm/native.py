@@ -157,7 +157,7 @@ def _call_staged(
 
         request = call()
         staged_call = _StagedCall(name, partial(_start, request), copies)
-        return persistent(staged_call.operation, _UNCOUNTED)
+        return persistent(staged_call.operation, _UNCOUNTED, request)
     copies.fetch_all()
     result = call()
     copies.store_all()

@@ -31,6 +31,9 @@ class PersistentRequest(MPI.Prequest):
     channel: Channel
     _make_operation: Callable[[], Operation]
     _handle: PersistentHandle
+    #: the MPI library's own request, which an operation starts between copies from and
+    #: to devices; None where the messages of a plan make the call
+    _native_request: MPI.Prequest | None
     #: the serial number under which the progress thread watches the request
     _serial: int
     #: the operation of the last start; None before the first
@@ -105,23 +108,34 @@ class PersistentRequest(MPI.Prequest):
         return is_complete
 
     def Free(self) -> None:
-        """Free the request, and at once the node memory of the call."""
+        """Free the request, and at once the node memory of the call.
+
+        A request of the MPI library that is not freed would keep its communicator.
+        """
         progress.forget(self._serial)
         with self._lock:  # the thread may be in `begin_if_started`
             super().Free()
             self._handle.free()
             if self._operation is None or self._operation.done:
                 self.channel.close()
+                if self._native_request is not None:
+                    self._native_request.Free()
 
 
 def persistent(
-    make_operation: Callable[[], Operation], channel: Channel
+    make_operation: Callable[[], Operation],
+    channel: Channel,
+    native_request: MPI.Prequest | None = None,
 ) -> PersistentRequest:
-    """A persistent request with a new operation on the channel at each start."""
+    """A persistent request with a new operation on the channel at each start.
+
+    A request of the MPI library's that the operations start is freed with it.
+    """
     handle = PersistentHandle()
     request = PersistentRequest(handle.request())
     request.channel, request._make_operation = channel, make_operation
     request._handle, request._operation = handle, None
+    request._native_request = native_request
     request._lock = threading.Lock()
     request._serial = progress.watch(request)
     return request
