@@ -31,9 +31,9 @@ def _standin() -> Any:
 
 
 @cache
-def _quick(number: int) -> Any:
-    """The device that copies beside the caller, one for a process: its threads stay."""
-    return _standin().Quick(number)
+def _device(kind: str, number: int) -> Any:
+    """A device of a kind, one for a process: its threads and pinned memory stay."""
+    return getattr(_standin(), kind)(number)
 
 
 #: how arrays are put on the device that is in use
@@ -48,7 +48,7 @@ def use_device(*, is_protected: bool) -> None:
     """
     global _put
     module = _standin()
-    kind = module.StandIn if is_protected else _quick
+    kind = partial(_device, "StandIn" if is_protected else "Quick")
     memory = module.Memory if is_protected else module.Plain
     module.staged.KINDS[module.KIND] = kind
     # few bytes are kept, since a process must not hold more after more sizes
