@@ -17,6 +17,7 @@ from isthmus.bench.job import (
     AUTO,
     COPY,
     NATIVE,
+    NATIVE_BY_NAME,
     BenchCase,
     BenchJob,
     Contender,
@@ -317,6 +318,14 @@ def test_the_regret_is_the_time_of_auto_in_times_of_the_fastest():
 
 def test_a_copy_is_no_candidate():
     assert outcome().fastest == AUTO and outcome().regret(NATIVE) == 4.0
+
+
+def test_what_a_call_through_isthmus_costs_is_no_regret():
+    times = {"native": 1.0, "native by name": 2.0, "auto": 2.0, "chain": 3.0}
+    of_call = times_of(case("bcast", (2, 2), 8), "native", **times)
+    assert of_call.fastest == NATIVE_BY_NAME and of_call.regret(AUTO) == 1.0
+    (found,) = regret.regrets(lines(of_call))
+    assert (found.best, found.ratio, found.taken) == ("native by name", 1.0, "native")
 
 
 @pytest.mark.parametrize("groups", [(8, 8), (16,)])

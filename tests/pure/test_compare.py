@@ -117,11 +117,12 @@ def test_a_candidate_that_is_much_slower_leaves_the_race(monkeypatch):
     names = [contender.name for contender in candidates(one)]
     seconds = dict.fromkeys(names, 0.0061) | {"direct": 0.002, "balanced": 0.0059}
     seconds |= {"native": 0.05, "auto": 0.01}  # a first call of native is long
+    seconds |= {"native by name": 0.051}
     stand = Stand(seconds)
     monkeypatch.setattr(compare, "perf_counter", lambda: stand.now)
     job = BenchJob((2, 2), (one,), (NATIVE, AUTO), 0.5, all_candidates=True)
     outcome = compare.compare(stand, one, job)
-    left = ["native", "auto", "direct", "balanced"]
+    left = ["native", "auto", "native by name", "direct", "balanced"]
     assert [result.contender.name for result in outcome.results] == left
     assert outcome.fastest.name == "direct" and outcome.regret(AUTO) == pytest.approx(5)
     assert stand.log.count("segmented") == compare.ESTIMATE_CALLS

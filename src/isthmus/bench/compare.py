@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..launch.mpiexec import LaunchError
-from .job import AUTO, NATIVE, BenchCase, BenchJob, Contender
+from .job import AUTO, NATIVE, NATIVE_BY_NAME, BenchCase, BenchJob, Contender
 from .outcome import Outcome, Result
 
 if TYPE_CHECKING:
@@ -161,13 +161,14 @@ class TimingRace:
 def _near_fastest(
     contenders: Sequence[Contender], call_seconds: Sequence[float]
 ) -> list[int]:
-    """The indices of "native", "auto", and of those not much slower than the fastest
-    contender."""
+    """The indices of the library's call, "auto", and those not much slower than the
+    fastest contender."""
     fastest = min(call_seconds)
     is_long = fastest >= LONG_CALL_SECONDS
     most = fastest * (TIMES_OF_FASTEST_LONG if is_long else TIMES_OF_FASTEST)
     pairs = zip(contenders, call_seconds, strict=True)
-    return [i for i, (c, t) in enumerate(pairs) if c in (NATIVE, AUTO) or t <= most]
+    always = NATIVE, NATIVE_BY_NAME, AUTO
+    return [i for i, (c, t) in enumerate(pairs) if c in always or t <= most]
 
 
 def compare(

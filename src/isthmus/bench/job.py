@@ -56,6 +56,8 @@ class Contender:
 
 
 NATIVE = Contender("native")
+#: the library's own call on a communicator of isthmus, as "auto" makes the call
+NATIVE_BY_NAME = Contender("native by name")
 AUTO = Contender("auto")
 #: every rank copies as many bytes as it receives: on one host no algorithm is faster
 COPY = Contender("copy")
@@ -89,14 +91,15 @@ class BenchJob:
 
 
 def candidates(case: BenchCase) -> tuple[Contender, ...]:
-    """The algorithms of isthmus for a case; without those of MPI libraries, for which
-    the library's own call stands."""
+    """What "auto" may take in a case: the MPI library's own call, and the algorithms of
+    isthmus, without those of MPI libraries."""
     sizes = [len(counts) for counts in (case.a, case.b) if counts]
-    return tuple(
+    ours = (
         Contender(entry.name)
         for entry in algorithms(record_of(case.op, len(sizes)).name)
         if entry.needs(sum(sizes)) and ".baselines." not in entry.program.__module__
     )
+    return NATIVE_BY_NAME, *ours
 
 
 def uneven(each: int, n: int) -> tuple[int, ...]:

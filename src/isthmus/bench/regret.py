@@ -81,7 +81,7 @@ def regrets(lines: Sequence[Line]) -> list[Regret]:
 
 def _of_case(contenders: dict[str, Line]) -> Regret:
     auto = contenders[AUTO.name]
-    best = min(contenders.values(), key=lambda line: line.seconds)
+    best = next(line for line in contenders.values() if line.regret == 1)
     return Regret(
         auto.case,
         auto.taken,

@@ -22,7 +22,7 @@ from ..mpi.comm.family import as_isthmus
 from ..mpi.costs.tuning import library as library
 from . import by_hand
 from .calls import CALL_MAKERS, CheckedCall, Seat
-from .job import BenchCase, Contender
+from .job import NATIVE_BY_NAME, BenchCase, Contender
 
 EMPTY_MESSAGE, NO_BYTES = bytearray(), np.empty(0, np.uint8)
 
@@ -191,7 +191,8 @@ class Stand:
             run = self._bound(call, arguments)
             return Trial(run, recv, expected)
         auto = contender.algorithm == "auto"  # users call without the option
-        options = {} if auto else {"algorithm": contender.algorithm}
+        algorithm = "native" if contender == NATIVE_BY_NAME else contender.algorithm
+        options = {} if auto else {"algorithm": algorithm}
         if contender.persistent:
             request = getattr(self.ours, f"{name}_init")(*arguments, **options)
             return PersistentTrial(request, recv, expected)
