@@ -7,6 +7,7 @@ import signal
 import time
 import weakref
 from collections import deque
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -17,6 +18,7 @@ import isthmus
 from groups import expected, pair, same, values
 from isthmus.mpi.context import inter as context_inter, intra as context_intra
 from isthmus.mpi.requests.handle import tags
+from isthmus.mpi.requests.progress import progress
 from support import agree, largest_handle
 
 pytestmark = pytest.mark.mpi(3)
@@ -267,6 +269,27 @@ def test_an_interrupt_while_a_nonblocking_call_is_waited_for(comm, groups):
             agree(comm, same(recv[:999], wanted), name)
         else:
             agree(comm, same(recv, expected(groups, [999] * comm.size)), name)
+
+
+def test_an_interrupt_when_a_nonblocking_call_has_begun(comm, monkeypatch):
+    """The others wait for a call that nobody has a request of."""
+    groups = pair(comm, 2)
+    groups.ours.timeout = 60.0
+    recv = np.empty(len(groups.there))
+    groups.ours.Iallgather(np.ones(1), recv, algorithm="leader").Wait()
+    if comm.rank == 0:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(progress, "add", partial(raising, 0))
+            groups.ours.Iallgather(np.ones(1), recv, algorithm="leader")
+    comm.Barrier()
+    if comm.rank != 0:
+        with pytest.raises(isthmus.Interrupted):
+            groups.ours.Iallgather(np.ones(1), recv, algorithm="leader").Wait()
+            groups.ours.Allgather(np.ones(1), recv)  # where the call needs no rank 0
+    begin = time.monotonic()
+    with pytest.raises(RuntimeError):
+        groups.ours.Allgather(np.ones(1), recv)
+    agree(comm, time.monotonic() - begin < 30)
 
 
 @pytest.mark.parametrize("name", ["native", "three_phase", "node_aware"])
