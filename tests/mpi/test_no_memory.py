@@ -15,7 +15,7 @@ from groups import pair
 from isthmus.mpi.buffers import node_memory
 from isthmus.mpi.context import context
 from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
-from support import agree, forms
+from support import agree, forms, once, once_too
 
 HERE = Path(__file__).parent
 
@@ -31,10 +31,10 @@ def _may_unshare() -> bool:
 @pytest.mark.parametrize(
     ("kind", "warnings", "shares"),
     [
-        ("small", 1, False),
-        ("read-only", 1, False),
-        ("later", 1, True),
-        ("absent", 0, True),
+        pytest.param("small", 1, False, marks=once),
+        pytest.param("read-only", 1, False, marks=once_too),
+        pytest.param("later", 1, True, marks=once_too),
+        pytest.param("absent", 0, True, marks=once),
     ],
 )
 def test_what_the_system_refuses_is_said_once(tmp_path, kind, warnings, shares):

@@ -11,6 +11,7 @@ import pytest
 
 from isthmus.launch.local import Here
 from launcher.mpirun import obstacle
+from support import once_too
 
 PROGRAM = """
 import numpy as np
@@ -31,6 +32,7 @@ for comm, size in ((world, 3), (inter, inter.remote_size)):
 """
 
 
+@once_too
 def test_the_names_of_mpi4py_may_stand_for_our_classes(tmp_path):
     if obstacle():
         pytest.skip(obstacle())
