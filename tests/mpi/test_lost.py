@@ -16,7 +16,6 @@ from launcher.mpirun import (
     surviving,
 )
 from sampling import LONG
-from support import once, once_too
 
 HERE = Path(__file__).parent
 CASES = [
@@ -59,9 +58,7 @@ def left_behind():
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there is no /dev/shm")
-@pytest.mark.parametrize(
-    "victim", [pytest.param("0", marks=once), pytest.param("3", marks=once_too)]
-)
+@pytest.mark.parametrize("victim", ["0", "3"])
 def test_a_killed_process_leaves_no_file(tmp_path, victim):
     """Of node memory; mpiexec ends all others."""
     if obstacle():
