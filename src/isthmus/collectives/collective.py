@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,10 @@ class Collective:
     is_in_place: bool = False
     #: whether communicators run the collective; else the MPI library does
     is_on_mpi: bool = True
+    #: on one node, without a trial: the longest block or vector that goes through the
+    #: memory of the node. The root copies all blocks there by itself, and messages go
+    #: from array to array
+    node_memory_bytes: float = inf
     #: the collective of the trial that chooses for this collective: irregular calls
     #: and calls of a root take the result of regular calls of all ranks
     tried_as: str = ""

@@ -15,14 +15,15 @@ from .readers import BLOCKING
 if TYPE_CHECKING:
     from ..context.inter import InterContext
 
-#: the longest vector for which the library's own Bcast is faster than every algorithm:
-#: algorithms ask the remote group whether they may begin. 9 and 12 µs against 24 and 22
-#: for 4 KiB; for 16 KiB the call takes 28 and 16 µs against 21 (8 + 8 ranks on 16
-#: cores, MPICH 5.0.2 and Open MPI 5.0.11).
+#: the longest vector from or to a root for which the library's own call is faster than
+#: every algorithm. Algorithms ask the remote group whether they may begin: a Bcast of
+#: 4 KiB takes 24 and 22 µs by the best of them, 9 and 12 by the library; a Reduce of
+#: 8 B 29 and 32 against 10 and 9, of 8 KiB 37 and 29 against 26 and 22 (8 + 8 ranks on
+#: 16 cores, MPICH 5.0.2 and Open MPI 5.0.11).
 #: A constant and no trial, as ranks without a part in such a call cannot try. Open
 #: MPI's Gather has no such limit: it truncates data silently where a rank sends too
 #: much.
-SHORT_BCAST_BYTES = 1 << 13
+SHORT_ROOTED_BYTES = 1 << 13
 _log = logging.getLogger("isthmus")
 
 
@@ -50,15 +51,16 @@ def resolve_algorithm(
     choice, times = choose_flat(), context.times.get(record.tried_as)
     may_be_native &= form == BLOCKING
     if times is None:
-        is_bcast = record.is_rooted and record.gives == VECTOR and not record.combines
-        is_short = is_bcast and nbytes <= SHORT_BCAST_BYTES
-        if is_short and form == BLOCKING:
+        is_vector = record.is_rooted and record.gives == VECTOR
+        if is_vector and nbytes <= SHORT_ROOTED_BYTES and form == BLOCKING:
             log_choice(
                 collective, Choice(LIBRARY_CALL, f"for {nbytes} bytes of a root")
             )
             return LIBRARY_CALL, True
         # two ranks have one message; in irregular calls ranks would have to ask
         may_gain = context.size > 2 and not record.is_irregular
+        if context.one_node:
+            may_gain &= nbytes <= record.node_memory_bytes
         if commutative and context.node_memory and may_gain:
             choice = untried(choice, context.per_byte(collective))
         log_choice(collective, choice)
