@@ -106,6 +106,24 @@ def test_wrong_calls_raise_and_leave_nothing_behind(comm, form):
         agree(comm, same(recv, expected(groups, [3] * comm.size)))
 
 
+def test_a_block_for_the_rank_itself_has_one_size(comm):
+    """No message tells: the block is copied, and its end would be cut."""
+    inside, n = isthmus.Intracomm(comm.Dup()), comm.size
+    counts = [4] * n
+    other_counts = [5 if rank == comm.rank else 4 for rank in range(n)]
+    short, long = np.zeros(4 * n), np.zeros(4 * n + 1)
+    text = f"rank {comm.rank} sends {5 * 8} bytes to itself and receives {4 * 8}"
+    for algorithm in (None, "bruck", "pairwise", "rotated", "node_aware"):
+        named = {} if algorithm is None else {"algorithm": algorithm}
+        for call in (inside.Alltoallv, inside.Ialltoallv):
+            with pytest.raises(ValueError, match=text):
+                call([long, other_counts], [short, counts], **named)
+            with pytest.raises(ValueError, match="bytes to itself"):
+                call([short, counts], [long, other_counts], **named)
+    inside.Alltoallv([short, counts], [short.copy(), counts])
+    inside.Free()
+
+
 def test_the_library_stage_is_for_blocking_calls(comm):
     """Ranks would begin such stages of several calls under way in different orders."""
     for groups in pairs(comm):

@@ -35,14 +35,26 @@ def alltoall_task(
     *,
     is_in_place: bool = False,
 ) -> Task:
-    """The task of a rank that has a block for each other rank, of these bytes."""
+    """The task of a rank that has a block for each other rank, of these bytes.
+
+    The block for the rank itself is copied, not sent: no message tells that sizes
+    differ.
+    """
+    sent_bytes = dict(zip(context.senders, sent, strict=True))
+    expected_bytes = dict(zip(context.senders, expected, strict=True))
+    own, own_expected = (x.get(context.number) for x in (sent_bytes, expected_bytes))
+    if own != own_expected:
+        raise ValueError(
+            f"message: rank {context.index} sends {own} bytes to itself and receives "
+            f"{own_expected}"
+        )
     return Task(
         algorithm=algorithm,
         send=send,
         recv=recv,
         is_in_place=is_in_place,
-        sent=dict(zip(context.senders, sent, strict=True)),
-        expected=dict(zip(context.senders, expected, strict=True)),
+        sent=sent_bytes,
+        expected=expected_bytes,
     )
 
 
