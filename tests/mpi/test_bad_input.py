@@ -106,6 +106,14 @@ def test_wrong_calls_raise_and_leave_nothing_behind(comm, form):
         agree(comm, same(recv, expected(groups, [3] * comm.size)))
 
 
+def test_an_unknown_algorithm_of_a_barrier(comm):
+    for groups in pairs(comm):
+        for barrier in (groups.ours.Barrier, groups.ours.Ibarrier):
+            with pytest.raises(ValueError, match="no algorithm 'fastest'"):
+                barrier(algorithm="fastest")
+        groups.ours.Barrier()
+
+
 def test_a_block_for_the_rank_itself_has_one_size(comm):
     """No message tells: the block is copied, and its end would be cut."""
     inside, n = isthmus.Intracomm(comm.Dup()), comm.size

@@ -185,6 +185,22 @@ def test_buffers_live_as_long_as_their_request(comm):
             del junk
 
 
+def test_a_persistent_request_that_is_not_started_is_complete(comm):
+    """As MPI says of inactive requests: before the first start and after each call."""
+    groups = pair(comm, 1)
+    recv = np.empty(3 * len(groups.there))
+    request = groups.ours.Allgather_init(values(comm.rank, 3), recv)
+    before = request.Test()
+    request.Wait()
+    request.Start()
+    while not request.Test():
+        time.sleep(0)
+    after = request.Test()
+    agree(comm, before and after and same(recv, expected(groups, [3] * comm.size)))
+    request.Free()
+    groups.free()
+
+
 def test_a_persistent_request_may_be_dropped(comm):
     """Nobody goes on watching it."""
     for groups in pairs(comm):

@@ -79,8 +79,8 @@ def probe_in_steps(
     all_short, all_long = shift(comm, SHORT_PROBE_BYTES), shift(comm, LONG_PROBE_BYTES)
     one_long = shift(comm, LONG_PROBE_BYTES, only_to=far)
     alpha = yield from time_in_steps(comm, all_short, SHORT_PER_TURN)
-    contended = yield from time_in_steps(comm, all_long, LONG_PER_TURN, untimed=1)
-    alone = yield from time_in_steps(comm, one_long, LONG_PER_TURN, untimed=1)
+    contended = yield from time_in_steps(comm, all_long, LONG_PER_TURN)
+    alone = yield from time_in_steps(comm, one_long, LONG_PER_TURN)
     beta = max(min(contended, alone) - alpha, 0.05 * alpha) / LONG_PROBE_BYTES
     gamma = max(contended - alpha, 0.0) / (p * LONG_PROBE_BYTES)
     piece = LIBRARY_PIECE_BYTES.get(MPI.get_vendor()[0], 0)
@@ -111,13 +111,11 @@ def time_in_steps(
     step: Callable[[], None],
     steps_per_turn: int,
     turns: int = PROBE_TURNS,
-    untimed: int = 0,
 ) -> Measurement[float]:
     """Time a step, a turn at a time; the fastest turn on the slowest rank counts.
 
     The first step does not count, since it opens connections, and waits behind earlier
-    messages. Nor do the `untimed` first steps of each turn: after a pause a shaped link
-    lets as much through at once as a long message has.
+    messages.
     """
     step()
     yield
@@ -134,8 +132,6 @@ def time_in_steps(
     for turn in range(turns):
         yield
         comm.Barrier()
-        for _ in range(untimed):
-            step()
         begin = perf_counter()
         for _ in range(steps_per_turn):
             step()

@@ -72,12 +72,17 @@ def start(operation: Operation) -> Request:
     operation.share(handle := Handle())
     request = Request(handle.request())
     request._operation, request._handle = operation, handle
-    if not operation.advance():
-        progress.add(operation)
-        if not progress.runs:
-            _log_that_no_thread_advances()
-            handle.complete_early()
-    elif operation.error is not None and operation.number < 0:
+    try:
+        is_over = operation.advance()
+        if not is_over:
+            progress.add(operation)
+            if not progress.runs:
+                _log_that_no_thread_advances()
+                handle.complete_early()
+    except BaseException as error:  # a signal: other ranks wait for this call
+        context = operation.channel.context
+        raise context.failed(error, operation.call.name, orphan=operation) from None
+    if is_over and operation.error is not None and operation.number < 0:
         request._complete(None)
         raise operation.error
     return request
