@@ -18,7 +18,7 @@ import isthmus
 from groups import pair
 from isthmus.mpi.context.attribute import lookup
 from sampling import some
-from support import TURN, agree
+from support import TURN, agree, has_persistent_collectives
 
 #: seconds of the limit, and until everybody must have heard of it
 LIMIT, SOON = 0.2, 5.0
@@ -92,6 +92,8 @@ def late(comm, call, more=None):
 @pytest.mark.mpi(3)
 @pytest.mark.parametrize("name", some(CALLS, 2, TURN))
 def test_who_waits_too_long_says_for_whom(comm, name):
+    if name == "persistent native" and not has_persistent_collectives():
+        pytest.skip("the library has no persistent collectives")
     groups = pair(comm, 1)
     inter = groups.ours
     inter.Barrier()
