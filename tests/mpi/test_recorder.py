@@ -37,7 +37,7 @@ def test_what_is_recorded_is_what_the_schedule_says(comm):
     agree(comm, bool((recv == np.repeat([0, 1, 2], counts)).all()))
     found = record.timelines()
     made = isthmus.schedule("allgatherv", "ring", counts=counts)
-    from isthmus.cost.alphabeta import AlphaBeta
+    from isthmus.cost.machine import AlphaBeta
 
     expected = sizes(made.simulate(AlphaBeta(1.0, 1.0), record=True))
     agree(comm, [sizes(line) for line in found] == [expected] * 2)

@@ -15,7 +15,7 @@ from isthmus.algorithms import bcast, inter_bcast
 from isthmus.algorithms.parts.patterns import STARTUP_ELEMENTS, is_power
 from isthmus.collectives.collective import BETWEEN, INSIDE, SEVERAL
 from isthmus.collectives.records import COLLECTIVES
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Library, Recv, Send, is_signal
 from isthmus.verify.errors import ScheduleError

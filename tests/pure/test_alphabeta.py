@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import isthmus
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 
 
 def test_a_timeline_says_who_did_what():

@@ -12,7 +12,7 @@ import isthmus
 from isthmus.algorithms.parts.patterns import log2
 from isthmus.choose import between as choose_between
 from isthmus.choose.estimate import MessageCosts
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.export.goal import goal
 from isthmus.export.simgrid import trace
 from isthmus.schedules import registry

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.distributions import DISTRIBUTIONS
 from isthmus.schedules.ir import Recv
 from sampling import LONG, some

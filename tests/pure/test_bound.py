@@ -18,7 +18,7 @@ from isthmus.bound.transfer import transfer
 from isthmus.cli import main
 from isthmus.cli.examples import EXAMPLES
 from isthmus.collectives.records import COLLECTIVES
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 
 GIANT = {"a": [4, 0, 0], "b": [1, 1, 1]}
 COUNTS = st.lists(st.integers(0, 3), min_size=1, max_size=3)

@@ -13,7 +13,7 @@ from isthmus.choose.choice import choice
 from isthmus.choose.choose import Choice
 from isthmus.choose.estimate import MessageCosts
 from isthmus.collectives.records import COLLECTIVES, schedule
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.distributions import PAPER_DISTRIBUTIONS, counts
 from isthmus.schedules import registry
 from isthmus.schedules.registry import resolve

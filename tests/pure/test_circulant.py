@@ -10,7 +10,7 @@ from isthmus.algorithms.allgatherv_circulant import best_n, circulant
 from isthmus.algorithms.parts.circulant import receive_table, receives, rounds, skips
 from isthmus.choose import estimate
 from isthmus.choose.estimate import MessageCosts
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.schedules.early_receives import posting
 from isthmus.schedules.ir import Recv, Send
 from isthmus.schedules.layout import Uneven

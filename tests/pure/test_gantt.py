@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from isthmus import schedule
-from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.cost.hierarchy import Hierarchy, Level, Memory
+from isthmus.cost.machine import AlphaBeta, Level, Machine, Memory
 from isthmus.cost.timeline import MEETING
 from isthmus.draw import svg
 
@@ -91,7 +90,7 @@ NODES = (0, 1, 0, 2, 1, 0)
 def on_nodes(algorithm, meeting=1e-6, nodes=NODES):
     """An allgatherv on nodes with slow memory."""
     levels = Level(len(nodes), 5e-7, 1 / 8e9), Level(None, 2e-6, 1 / 12e9)
-    model = Hierarchy(levels, placement=nodes, memory=Memory(1e-10, 2e-11, meeting))
+    model = Machine(levels, placement=nodes, memory=Memory(1e-10, 2e-11, meeting))
     example = schedule(
         "allgatherv", algorithm, counts=[30_000] * len(nodes), nodes=nodes
     )

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.cost.hierarchy import Hierarchy, Level
+from isthmus.cost.machine import AlphaBeta, Level, Machine
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Reduce, Round, Send, Span
 from isthmus.schedules.schedule import Schedule
@@ -27,7 +26,7 @@ SIZES = {"p": 8, "q": 3, "ka": 240, "kb": 77}
 
 def machine(size, **options):
     inside = Level(size, INNER.alpha, INNER.beta)
-    return Hierarchy((inside, Level(None, OUTER.alpha, OUTER.beta)), **options)
+    return Machine((inside, Level(None, OUTER.alpha, OUTER.beta)), **options)
 
 
 def schedules():
@@ -84,7 +83,7 @@ def test_a_reduction_takes_its_time_as_in_alpha_beta():
 
 def test_a_node_has_one_port_and_who_asks_first_goes_first():
     # two nodes of two; both of node 0 send to node 1; 3 also sends inside its node
-    unit = Hierarchy((Level(2, 0.0, 1.0), Level(None, 0.0, 10.0)))
+    unit = Machine((Level(2, 0.0, 1.0), Level(None, 0.0, 10.0)))
     example = by_hand(
         [
             [Round((Send(2, message(1)), Send(1, message(1))))],
@@ -120,7 +119,7 @@ def test_all_of_a_node_take_turns():
     )
     line = swap.simulate(machine(8))
     assert line.time == pytest.approx(OUTER.alpha + 800 * OUTER.beta, rel=1e-12)
-    own = Hierarchy((Level(8, 0, 0, shared=False), Level(None, 2.0, 0.0)))
+    own = Machine((Level(8, 0, 0, shared=False), Level(None, 2.0, 0.0)))
     assert swap.simulate(own).time == 2.0
 
 
@@ -136,10 +135,10 @@ def test_as_many_levels_as_wanted():
             ]
         )
 
-    times = [swap(bit).simulate(Hierarchy(levels)).time for bit in (1, 2, 4)]
+    times = [swap(bit).simulate(Machine(levels)).time for bit in (1, 2, 4)]
     assert times == [1, 2 * 10, 4 * 100]
     free = (levels[0], Level(2, 0.0, 10.0, shared=False), levels[2])
-    assert swap(4).simulate(Hierarchy(free)).time == 2 * 100
+    assert swap(4).simulate(Machine(free)).time == 2 * 100
 
 
 @pytest.mark.parametrize("example", list(schedules()), ids=lambda s: s.algorithm)
@@ -158,11 +157,11 @@ def test_a_gap_lets_start_ups_of_one_process_overlap():
         ]
     )
     levels = Level(1, 0, 0, shared=False), Level(None, 10.0, 2.0, gap=1.0)
-    line = four.simulate(Hierarchy(levels), record=True)
+    line = four.simulate(Machine(levels), record=True)
     assert line.events.start.tolist() == [0, 7, 14, 21]
     assert line.time == 21 + 16
     levels = levels[0], Level(None, 10.0, 2.0)
-    assert four.simulate(Hierarchy(levels)).time == 4 * 16
+    assert four.simulate(Machine(levels)).time == 4 * 16
 
 
 def test_a_rank_may_be_rounds_ahead():
@@ -228,13 +227,13 @@ def test_a_cyclic_placement_is_a_renaming():
 def test_bad_machines_are_refused():
     example = isthmus.schedule("allgatherv", "ring", counts=[1] * 5)
     with pytest.raises(ValueError, match="every level but the last"):
-        Hierarchy((Level(None, 1, 1), Level(2, 1, 1)))
+        Machine((Level(None, 1, 1), Level(2, 1, 1)))
     with pytest.raises(ValueError, match="every level but the last"):
-        Hierarchy(())
+        Machine(())
     with pytest.raises(ValueError, match="one unit at least"):
-        Hierarchy((Level(0, 1, 1),))
+        Machine((Level(0, 1, 1),))
     with pytest.raises(ValueError, match="fewer places than 5"):
-        example.simulate(Hierarchy((Level(2, 1, 1), Level(2, 1, 1))))
+        example.simulate(Machine((Level(2, 1, 1), Level(2, 1, 1))))
     with pytest.raises(ValueError, match="no room for 5"):
         example.simulate(machine(2, placement=(0, 0, 0, 1, 1)))
     with pytest.raises(ValueError, match="no room for 5"):

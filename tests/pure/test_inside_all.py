@@ -10,7 +10,7 @@ import pytest
 import isthmus
 from isthmus.algorithms.alltoallv import Passing
 from isthmus.algorithms.parts.patterns import log2
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send
 from isthmus.schedules.layout import OwnBlock, Uneven

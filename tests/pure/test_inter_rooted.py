@@ -7,7 +7,7 @@ import pytest
 
 import isthmus
 from isthmus.algorithms.parts.patterns import STARTUP_ELEMENTS, log2
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send
 from isthmus.schedules.layout import Even, Leaves, OwnBlock, Uneven

@@ -78,14 +78,6 @@ def test_units_are_exact(written):
     assert machines.load(written(NODES)).name == "mine"
 
 
-@pytest.mark.parametrize("kind", ["alphabeta", "hierarchy"])
-def test_files_of_version_0_1_name_their_model(written, kind):
-    text = FLAT if kind == "alphabeta" else NODES
-    assert machines.load(written(f'model = "{kind}"\n{text}')) == machines.load(
-        written(text)
-    )
-
-
 def test_a_placement(written):
     text = NODES.replace("[[level]]", "placement = [0, 1, 0]\n[[level]]", 1)
     assert machines.load(written(text)).placement == (0, 1, 0)
@@ -142,12 +134,7 @@ def swap(text, old, new):
         (swap(FLAT, 'latency = "2 us"', ""), "latency: missing"),
         (swap(FLAT, "latency", "latancy"), "latency: missing"),
         (FLAT + 'latancy = "1 us"', "latancy: unknown key"),
-        (FLAT + 'model = "abacus"', "model: 'abacus' is unknown; no file needs it"),
-        (
-            FLAT + 'model = "loggops"',
-            "model: isthmus export --goal writes what LogGOPS",
-        ),
-        (FLAT + "model = 7", "model: 7 is not a text in quotes"),
+        (FLAT + 'model = "alphabeta"', "model: unknown key"),
         ("", "latency: missing"),
         ("name = ", "not a TOML file: "),
         ("level = 3", "level: must be one [[table]] or more"),

@@ -14,7 +14,7 @@ from isthmus.algorithms.moving_entry import (
     ring_order,
     rounds_of,
 )
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.schedules.ir import Recv, Send
 from isthmus.schedules.layout import Uneven
 

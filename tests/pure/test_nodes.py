@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 import isthmus
 from isthmus.algorithms.allgatherv_node_ring import node_ring, places
-from isthmus.cost.hierarchy import Hierarchy, Level
+from isthmus.cost.machine import Level, Machine
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send
 from isthmus.schedules.layout import Uneven
@@ -91,7 +91,7 @@ def test_the_nodes_follow_each_other_by_their_lowest_ranks():
 def times(counts, nodes, each):
     """The blocked ring and the node ring, where ranks of a node share ports."""
     levels = (Level(each, 1e-7, 1e-11), Level(None, 2e-6, 1e-10))
-    machine = Hierarchy(levels, placement=tuple(nodes))
+    machine = Machine(levels, placement=tuple(nodes))
     blocked = isthmus.schedule("allgatherv", "blocked_ring", counts=counts)
     return [
         x.simulate(machine).time for x in (blocked, node_ring_schedule(counts, nodes))

@@ -11,8 +11,7 @@ import pytest
 
 from isthmus.cli import main
 from isthmus.cli.predict import predicted
-from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.cost.hierarchy import Hierarchy, Level, Memory
+from isthmus.cost.machine import AlphaBeta, Level, Machine, Memory
 from isthmus.distributions import PAPER_DISTRIBUTIONS
 from isthmus.predict.case import Case
 from isthmus.predict.predict import LIBRARY_ALGORITHM, candidates, default, predict
@@ -22,7 +21,7 @@ from sampling import some
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
 #: a gigabit network between nodes of four, whose memory is much faster
-NODES = Hierarchy(
+NODES = Machine(
     (Level(4, 5e-7, 1 / 8e9), Level(None, 3e-5, 1 / 1.2e8)),
     memory=Memory(1 / 10e9, 1 / 100e9, 1e-6),
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from isthmus import Layout, Replicate, Shard, redistribution_schedule as schedule
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.redistribution import order
 from isthmus.redistribution.messages import incoming, outgoing, spread_to
 from isthmus.redistribution.runs import spread

@@ -9,7 +9,7 @@ import isthmus
 from isthmus.algorithms import bcast
 from isthmus.algorithms.parts.circulant import cuts
 from isthmus.algorithms.parts.patterns import log2
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.predict.case import Case
 from isthmus.predict.predict import predict
 from isthmus.predict.times import limit

@@ -13,7 +13,7 @@ from isthmus.choose.choose import BUILT_IN
 from isthmus.choose.estimate import MessageCosts
 from isthmus.collectives.placement import Placement
 from isthmus.collectives.records import COLLECTIVES
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Round, Send, Span
 from isthmus.schedules.program import fused

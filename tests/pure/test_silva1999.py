@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isthmus import schedule
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.facade import UserSchedule
 from isthmus.reproduce import silva1999 as silva, silva1999_report as report
 from isthmus.reproduce.silva1999 import (

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 import isthmus
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 from isthmus.export import simgrid
 from isthmus.schedules.ir import Recv, Reduce, Round, Send, Span
 from isthmus.schedules.schedule import Schedule

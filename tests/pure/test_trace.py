@@ -9,8 +9,7 @@ from itertools import pairwise
 import pytest
 
 from isthmus import schedule
-from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.cost.hierarchy import Hierarchy, Level, Memory
+from isthmus.cost.machine import AlphaBeta, Level, Machine, Memory
 from isthmus.export.chrome import trace, write
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
@@ -82,7 +81,7 @@ def test_arrows_go_from_slice_to_slice(events):
 def test_copies_and_meetings_have_a_thread_of_their_own():
     nodes = (0, 1, 0, 1)
     levels = Level(2, 5e-7, 1 / 8e9), Level(None, 2e-6, 1 / 12e9)
-    model = Hierarchy(levels, placement=nodes, memory=Memory(1e-10, 2e-11, 1e-6))
+    model = Machine(levels, placement=nodes, memory=Memory(1e-10, 2e-11, 1e-6))
     sizes = {"p": 2, "q": 2, "ka": 500, "kb": 500}
     example = schedule("inter_allgather", "node_aware", **sizes, nodes=nodes)
     line = example.simulate(model, record=True)

@@ -66,7 +66,7 @@ def test_what_is_written_is_read(tuning, path):
 
 
 def test_a_machine_file_is_no_tuning(path):
-    path.write_text('model = "alphabeta"\nlatency = "1 us"\nbandwidth = "1 GB/s"\n')
+    path.write_text('latency = "1 us"\nbandwidth = "1 GB/s"\n')
     assert not is_tuning(path)
     assert not is_tuning("cori-like")
 

@@ -12,7 +12,7 @@ from isthmus.choose import inside
 from isthmus.choose.between import rooted_blocks, rooted_vector
 from isthmus.choose.estimate import MessageCosts
 from isthmus.choose.unequal_hosts import times as unequal_times
-from isthmus.cost.alphabeta import AlphaBeta, Unequal
+from isthmus.cost.machine import AlphaBeta, Unequal
 from isthmus.schedules.hosts import Hosts
 from isthmus.schedules.registry import algorithms
 from sampling import LONG

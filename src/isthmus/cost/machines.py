@@ -32,28 +32,12 @@ def shipped() -> list[str]:
 def load(source: str | Path, unit: int = 1) -> Machine:
     """The machine in a file, or a shipped machine by name; elements of `unit` bytes."""
     table = TomlTable(str(source), _parse(source))
-    _refuse_models(table)
     name, note = (table.take(key, _text, "") for key in ("name", "note"))
     nested = "level" in table.values
     machine = _nested(table) if nested else AlphaBeta(*_alpha_beta(table))
     gamma = float(table.take("reduction", _seconds_per_byte, Fraction(0)))
     table.check_rest()
     return replace(machine, gamma=gamma, unit=unit, name=name or str(source), note=note)
-
-
-#: an alias of version 0.1
-read = load
-#: values of the key "model", which files of version 0.1 needed
-OLD_MODELS = ("alphabeta", "hierarchy")
-
-
-def _refuse_models(table: TomlTable) -> None:
-    """Refuse files for models that isthmus does not simulate."""
-    model = table.take("model", _text, OLD_MODELS[0])
-    if model == "loggops":
-        raise table.error("model", "isthmus export --goal writes what LogGOPSim takes")
-    if model not in OLD_MODELS:
-        raise table.error("model", f"{model!r} is unknown; no file needs it")
 
 
 def _parse(source: str | Path) -> dict[str, Any]:
