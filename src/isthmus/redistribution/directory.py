@@ -126,8 +126,8 @@ def match(
         w, c = overlaps(wanted, cells)
     if not count.all():
         w, c = w[count[c] > 0], c[count[c] > 0]
-    low = np.maximum(wanted.start[w], cells.start[c])
-    n = np.minimum(wanted.stop[w], cells.stop[c]) - low
+    low = np.maximum(wanted.start.take(w), cells.start.take(c))
+    n = np.minimum(wanted.stop.take(w), cells.stop.take(c)) - low
     hole = _hole(wanted, wanted_by, w, low, n)
     if combine:
         times = count[c]
@@ -135,7 +135,7 @@ def match(
         w, low, n = (np.repeat(column, times) for column in (w, low, n))
         return Match(w, low, n, owners[k], hole)
     if len(owners) == len(cells):  # each element has a single owner
-        return Match(w, low, n, owners[c], hole)
+        return Match(w, low, n, owners.take(c), hole)
     wanted_rank = wanted_by[w]
     owner = owners[
         first[c] + (low // block + c + wanted_rank) % np.maximum(count[c], 1)

@@ -82,7 +82,9 @@ def _begin_runs(values: np.ndarray) -> np.ndarray:
 
 def runs_in(*arrays: np.ndarray) -> np.ndarray:
     """The places of the first integers of runs consecutive in all arrays."""
-    begins = np.logical_or.reduce([_begin_runs(values) for values in arrays])
+    begins = _begin_runs(arrays[0])
+    for values in arrays[1:]:
+        begins |= _begin_runs(values)
     return np.flatnonzero(begins)
 
 
@@ -163,6 +165,8 @@ def joined(size: np.ndarray, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
     begins[0] = True
     for start in starts:
         begins[1:] |= start[1:] != start[:-1] + size[:-1]
+    if begins.all():  # scattered elements: a sum of each would take longest
+        return [size, *starts]
     first = np.flatnonzero(begins)
     return [np.add.reduceat(size, first), *(start[first] for start in starts)]
 
@@ -185,8 +189,11 @@ def elements_of(
     start: np.ndarray, size: np.ndarray, low: int, high: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The starts and sizes of the elements low to high - 1 of runs in sequence."""
-    before = np.cumsum(size) - size
+    if low == 0 and high >= size.sum():
+        return start, size
+    stop = np.cumsum(size)
+    before = stop - size
     first = np.maximum(before, low)
-    n = np.minimum(before + size, high) - first
+    n = np.minimum(stop, high) - first
     keep = n > 0
     return (start + first - before)[keep], n[keep]

@@ -63,6 +63,8 @@ class Field:
     def offsets(self, start: np.ndarray) -> np.ndarray:
         """The offsets in the buffer of elements of the flattened array."""
         axis, inner = self.inner
+        if not axis:
+            return start * self.dtype.itemsize + self.first
         row, column = np.divmod(start, max(inner, 1))
         offsets = column * self.dtype.itemsize + self.first
         outer = zip(
@@ -75,7 +77,9 @@ class Field:
 
     def select(self, start: np.ndarray, size: np.ndarray) -> Selection:
         """The selection of bytes for runs of the flattened array."""
-        start, size = cut_at(start, size, max(self.inner[1], 1))
+        axis, inner = self.inner
+        if axis:  # otherwise the whole array is one run of bytes
+            start, size = cut_at(start, size, max(inner, 1))
         item = self.dtype.itemsize
         lengths, offsets = joined(size * item, [self.offsets(start)])
         return select(offsets, lengths, item)

@@ -299,23 +299,18 @@ def _announced(
     )
     _check_holes(context, matched.hole, shape)
     place = (places - runs.start).take(matched.wanted) + matched.start
-    rows_of = split_by(matched.owner, np.stack((matched.start, matched.size, place), 1))
-    receives = [Message(r, rows[:, 2], rows[:, 1]) for r, rows in rows_of.items()]
-    requests = {r: np.ascontiguousarray(rows[:, :2]) for r, rows in rows_of.items()}
+    receives, requests = [], {}
+    for r, k in split_by(matched.owner, np.arange(len(place))).items():
+        size = matched.size.take(k)
+        receives.append(Message(r, place.take(k), size))
+        requests[r] = np.concatenate((matched.start.take(k), size))
     requested = sparse_exchange(context.comm, requests, context.persistent_tag())
     sends = []
     for r in sorted(requested):
         assert held is not None  # a rank without a source gets no requests
-        start, size = requested[r].reshape(-1, 2).T
-        sends += [_sent(r, start, size, *held)]
+        start, size = requested[r].reshape(2, -1)
+        sends.append(Message(r, located(start, *held), size))
     return tuple(sends), tuple(receives)
-
-
-def _sent(
-    peer: int, start: np.ndarray, size: np.ndarray, runs: Runs, places: np.ndarray
-) -> Message:
-    """The message of the runs that a peer requests."""
-    return Message(peer, located(start, runs, places), size)
 
 
 def _check_holes(
