@@ -11,7 +11,7 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
-from groups import pair
+from groups import expected, pair, same, values
 from isthmus.bench import crossovers, tune
 from isthmus.choose.choose import NETWORK
 from isthmus.choose.estimate import CHANGING_PARTNERS_RATIO
@@ -22,8 +22,8 @@ from isthmus.mpi.context.context import context_of
 from isthmus.mpi.context.inter import InterContext
 from isthmus.mpi.context.intra import IntraContext
 from isthmus.mpi.costs import links
-from isthmus.mpi.costs.tuning import library_and_host
-from support import agree
+from isthmus.mpi.costs.tuning import library_and_host, using
+from support import agree, forms
 
 pytestmark = pytest.mark.mpi(3)
 
@@ -114,6 +114,25 @@ def test_several_nodes_are_known_to_all_that_asks(comm, monkeypatch):
     list(found.measure())
     agree(comm, found.machine == shared(MACHINE))
     agree(comm, (found.cut > 0) == (MPI.get_vendor()[0] == "Open MPI"))
+    groups.free()
+
+
+def test_on_a_network_a_giant_block_enters_where_others_send(comm, monkeypatch):
+    """Ranks first ask for a summary of their group, and for its sizes only then."""
+    monkeypatch.setattr(context, "node_ranks", lambda comm, per_node: [comm.rank])
+    groups, origin = pair(comm, 2), Origin("", "", "", "", 3)
+    with using(Tuning(origin, between=MACHINE)):
+        for n, is_giant in ((1 << 17, True), (16, False)):
+            counts = [n, 0, n]
+            remote = [counts[r] for r in groups.there]
+            own, received = values(comm.rank, counts[comm.rank]), np.zeros(sum(remote))
+            arguments = own, [received, remote]
+            for form in forms(groups.ours, "Allgatherv", arguments, "auto"):
+                right = same(received, expected(groups, counts))
+                agree(comm, right, form)
+                is_taken = groups.ours._last_algorithm() == "moving_entry"
+                agree(comm, is_taken == is_giant, form)
+                received[:] = 0
     groups.free()
 
 

@@ -36,12 +36,12 @@ MODEST = [a.name for a in algorithms("inter_allgatherv") if not a.own_counts]
 BYTES = st.lists(st.sampled_from([0, 1, 4, 8, 24, 800, 4096]), min_size=1, max_size=9)
 
 
-def auto(a, b, machine=BUILT_IN, own_counts=False):
+def auto(a, b, machine=BUILT_IN):
     """The automatic choice between two groups, from counts as far as known."""
     irregular = not isinstance(a, Equal)
     largest = max(a.largest, b.largest)
     sizes = a.n, b.n, a.total, b.total, largest, irregular
-    return inter_allgatherv(*sizes, machine, own_counts)
+    return inter_allgatherv(*sizes, machine)
 
 
 def between(name, a, b, machine=BUILT_IN, nodes=()):
@@ -116,12 +116,11 @@ def test_a_giant_block_on_a_network_enters_where_others_send():
     network = MessageCosts(2.6e-4, 1.6e-8, changing=1.25)  # 16 KiB in a start-up
     giant, equal = listed([64 << 20] + [0] * 15), listed([4 << 20] * 16)
     for groups in ((giant, equal), (equal, giant), (giant, giant)):
-        assert auto(*groups, network, own_counts=True) == "moving_entry"
-        assert auto(*groups, network) != "moving_entry"
-        assert auto(*groups, own_counts=True) != "moving_entry"
+        assert auto(*groups, network) == "moving_entry"
+        assert auto(*groups) != "moving_entry"
     short = listed([1 << 16] + [0] * 15), listed([1 << 12] * 16)
     for groups in (short, (equal, equal)):
-        assert auto(*groups, network, own_counts=True) == auto(*groups, network)
+        assert auto(*groups, network) != "moving_entry"
 
 
 def test_its_pieces_follow_the_machine_and_the_nodes():

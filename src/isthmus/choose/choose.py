@@ -77,18 +77,14 @@ def inter_allgatherv(
     largest: int,
     is_irregular: bool,
     machine: MessageCosts = BUILT_IN,
-    own_counts: bool = False,
 ) -> str:
     """The algorithm for groups of p and q ranks that send a and b bytes, in blocks of
-    at most `largest`.
-
-    With `own_counts`, ranks know the counts of the local group, or can ask for them.
-    """
+    at most `largest`."""
     direct, balanced = (
         cost(p, q, a, b, largest, machine) for cost in (_direct, _balanced)
     )
     # for a giant block on a network: in shared memory no port rests meanwhile
-    if own_counts and is_irregular and machine.changing > 1:
+    if is_irregular and machine.changing > 1:
         ring = _moving_entry(p, q, a, b, machine)
         if ring <= MARGIN * min(direct, balanced):
             return "moving_entry"

@@ -7,7 +7,7 @@ sizes known to both: the sizes sent and the sizes expected.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -138,12 +138,17 @@ def allgatherv_task(
     """
     own_bytes, remote_sizes = send.nbytes, recv.sizes
 
-    def schedule(local: Group | None = None) -> Schedule:
-        local = local or _without_peers(context, own_bytes)
-        a, b = groups = _in_order(context, local, listed(remote_sizes))
+    def algorithm_for(local: Group) -> str:
+        groups = _in_order(context, local, listed(remote_sizes))
         resolved, _ = _resolve_allgather(
             context, algorithm, form, groups, is_irregular=True
         )
+        return resolved
+
+    def schedule(local: Group | None = None) -> Schedule:
+        local = local or _without_peers(context, own_bytes)
+        a, b = _in_order(context, local, listed(remote_sizes))
+        resolved = algorithm_for(local)
         unit = unit_of(a.bits | b.bits)
         sizes = {"a": a.blocks(unit), "b": b.blocks(unit)}
         return context.schedule("inter_allgatherv", resolved, sizes, unit)
@@ -157,7 +162,9 @@ def allgatherv_task(
 
     question = None
     if algorithm != "direct" and context.size > 2:  # two ranks know all sizes
-        question = _ask_local_group(context, algorithm, own_bytes, remote_sizes)
+        question = _ask_local_group(
+            context, algorithm, own_bytes, remote_sizes, algorithm_for
+        )
     return replace(
         allgather_task(context, algorithm, send, recv),
         schedule=schedule,
@@ -219,23 +226,37 @@ def _without_peers(context: InterContext, own_bytes: int) -> Group:
 
 
 def _ask_local_group(
-    context: InterContext, algorithm: str, own_bytes: int, remote_sizes: Sequence[int]
+    context: InterContext,
+    algorithm: str,
+    own_bytes: int,
+    remote_sizes: Sequence[int],
+    algorithm_for: Callable[[Group], str],
 ) -> Question:
-    """The question for all sizes of the local group, or only for a summary.
+    """The question for all sizes of the local group, or first for a summary.
 
     With "auto" and shared nodes all sizes are asked for, since the choice may fall on
-    an algorithm with node memory.
+    an algorithm with node memory. Elsewhere most algorithms need no more than a
+    summary, which is a single message; `algorithm_for` says by the summary whether the
+    algorithm is one that needs all sizes.
     """
     needs_all = context.shares_nodes
     if algorithm != "auto":
         needs_all = resolve("inter_allgatherv", algorithm)[0].own_counts
     if needs_all:
-        return ask_each(context.group, [own_bytes], lambda rows: (listed(rows[:, 0]),))
-    return _ask_summary(context, own_bytes, remote_sizes)
+        return _ask_sizes(context, own_bytes)
+    return _ask_summary(context, own_bytes, remote_sizes, algorithm_for)
+
+
+def _ask_sizes(context: InterContext, own_bytes: int) -> Question:
+    """The question for the sizes of all ranks of the local group."""
+    return ask_each(context.group, [own_bytes], lambda rows: (listed(rows[:, 0]),))
 
 
 def _ask_summary(
-    context: InterContext, own_bytes: int, remote_sizes: Sequence[int]
+    context: InterContext,
+    own_bytes: int,
+    remote_sizes: Sequence[int],
+    algorithm_for: Callable[[Group], str],
 ) -> Question:
     """The question answered by a remote rank with a summary of the local group.
 
@@ -254,7 +275,7 @@ def _ask_summary(
     sender = context.there_base + context.index % context.there
     nbytes = summaries[0].nbytes
 
-    def read(answer: bytes) -> tuple[Any, ...]:
+    def read(answer: bytes) -> tuple[Any, ...] | Question:
         start, total, largest, bits, wanted = np.frombuffer(answer, np.int64).tolist()
         if wanted != own_bytes:
             raise MismatchError(
@@ -263,7 +284,10 @@ def _ask_summary(
                 is_agreed=False,
             )
         here, index = context.here, context.index
-        return (Summed(here, index, start, own_bytes, total, largest, bits),)
+        summary = Summed(here, index, start, own_bytes, total, largest, bits)
+        if resolve("inter_allgatherv", algorithm_for(summary))[0].own_counts:
+            return _ask_sizes(context, own_bytes)
+        return (summary,)
 
     said = summaries[list(receivers)].tobytes()
     sends = tuple(
