@@ -254,7 +254,8 @@ class Series:
                 buffers.append(buffer)
         if mine.is_single:
             specs = [next((x for x in specs if x is not None), None)]
-        return (*specs, *mine.rest), buffers
+        further = (spellings.numbers_in(x, self.alone) for x in mine.rest)
+        return (*specs, *further), buffers
 
     def _buffer(self, name: str, side: Any) -> Buffer:
         if name not in self.sayings:

@@ -123,6 +123,16 @@ def draw(
     )
 
 
+def numbers_in(argument: Any, rng: Rng) -> Any:
+    """A root or counts, in one of the ways to say numbers; anything else as it is."""
+    if type(argument) is int:
+        return (int, np.int32, np.int64)[int(rng.integers(3))](argument)
+    if type(argument) is list:
+        ways = list, tuple, _array_of_ints, _array_of_longs
+        return ways[int(rng.integers(4))](argument)
+    return argument
+
+
 def plain(shape: str) -> Saying:
     """Arrays, with counts where there must be some."""
     layout = {MIXED: "displacements", VECTOR: "counts"}.get(shape, "bare")

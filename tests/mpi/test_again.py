@@ -452,16 +452,32 @@ ARGUMENTS = [
     lambda a, b: [a, np.array([1, 2])],
     lambda a, b: [a, (np.array([1, 2]), [3, 4]), [MPI.BYTE, MPI.DOUBLE]],
     lambda a, b: [a, ([1, 2], np.array([3, 4])), [MPI.BYTE, MPI.DOUBLE]],
-    lambda a, b: [1, 2],
-    lambda a, b: [2, 1],
     lambda a, b: [],
     lambda a, b: [a],
     lambda a, b: [a, MPI.DOUBLE],
     lambda a, b: [a, MPI.BYTE],
     lambda a, b: [a, (5, 0), [MPI.DOUBLE]],
-    lambda a, b: 1,
     lambda a, b: MPI.IN_PLACE,
 ]
+#: ways to say each of some roots, counts and operators, which follow the buffers
+NUMBERS = [
+    [0, np.int32(0), np.int64(0), np.array(0)],
+    [1, np.int32(1), np.int64(1), np.array(1)],
+    [[1, 2], np.array([1, 2]), np.array([1, 2], "i4")],
+    [[2, 1], np.array([2, 1]), np.array([2, 1], "i4")],
+    [(1, 2)],
+    [None],
+    [MPI.SUM],
+    [MPI.MAX],
+]
+
+
+@pytest.mark.mpi(1)
+def test_numbers_are_known_by_their_values(comm):
+    """An array of counts and an integer of numpy have memory, but are no buffers."""
+    known = [{values_of((None, x), "Bcast")[0] for x in ways} for ways in NUMBERS]
+    assert [len(x) for x in known] == [1] * len(NUMBERS)
+    assert len(set.union(*known)) == len(NUMBERS)
 
 
 @pytest.mark.mpi(1)
@@ -472,18 +488,18 @@ def test_different_arguments_are_known_by_different_values(comm):
     known = []
     for make in ARGUMENTS:
         with suppress(UnknownValue, TypeError):
-            known.append(values_of((make(a, b),))[0])
+            known.append(values_of((make(a, b),), "Bcast")[0])
     # of two arrays of one size and type, and of lists of them, one is as the other;
     # so is an array of counts as a list of them, and a number as one in a tuple
     assert len({*known}) >= len(known) - 6 and len(known) >= 25
     two, other = MPI.DOUBLE.Create_contiguous(2), MPI.DOUBLE.Create_vector(2, 1, 2)
-    same_size = [values_of(([a, 1, kind],))[0] for kind in (two, other)]
+    same_size = [values_of(([a, 1, kind],), "Bcast")[0] for kind in (two, other)]
     assert same_size[0] != same_size[1]
     two.Free()
     other.Free()
     for argument in ([], [a, 1.0], [a, [1.0, 2]], 5.0, [a, MPI.DATATYPE_NULL]):
         with pytest.raises((UnknownValue, TypeError)):
-            values_of((argument,))
+            values_of((argument,), "Bcast")
 
 
 @pytest.mark.mpi(1)
@@ -493,7 +509,7 @@ def test_no_value_is_an_identity_or_an_address(comm):
         ends = []
         for _ in range(2):
             with suppress(UnknownValue, TypeError):
-                ends.append(values_of((make(np.zeros(4), np.zeros(4)),))[0])
+                ends.append(values_of((make(np.zeros(4), np.zeros(4)),), "Bcast")[0])
         assert len({*ends}) <= 1, ends
 
 

@@ -17,7 +17,7 @@ from mpi4py import MPI
 import isthmus
 from groups import expected, pair, same, values
 from isthmus.mpi.context import inter as context_inter, intra as context_intra
-from isthmus.mpi.requests.handle import tags
+from isthmus.mpi.requests.persistent import tags
 from isthmus.mpi.requests.progress import progress
 from support import agree, largest_handle
 

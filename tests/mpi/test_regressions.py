@@ -57,6 +57,48 @@ def test_counts_that_are_left_out_are_accepted_always(comm, groups):
     agree(comm, True)
 
 
+FORMS = {
+    "": lambda comm, op, *args: getattr(comm, op)(*args),
+    "I": lambda comm, op, *args: getattr(comm, f"I{op.lower()}")(*args).Wait(),
+    "_init": lambda comm, op, *args: _once(getattr(comm, f"{op}_init")(*args)),
+}
+
+
+def _once(request):
+    """Start a persistent call once, to the end."""
+    request.Start()
+    request.Wait()
+    request.Free()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_counts_in_an_array_are_known_by_its_numbers(comm, form):
+    """Found by reading: of arrays of one size, the numbers of the first were taken."""
+    ours = isthmus.Intracomm(comm.Dup())
+    for counts in ([1, 1, 2], [1, 2, 1], [2, 1, 1], [1, 1, 2]):
+        recv, first = np.zeros(counts[comm.rank]), sum(counts[: comm.rank])
+        FORMS[form](ours, "Reduce_scatter", np.arange(4.0), recv, np.array(counts))
+        assert (recv == 3 * np.arange(first, first + len(recv))).all(), counts
+    agree(comm, True)
+    ours.Free()
+
+
+@pytest.mark.parametrize("integer", [np.int32, np.int64, np.array])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_root_may_be_any_integer(comm, form, integer):
+    """Found by reading: an integer of numpy was taken for a second buffer."""
+    ours = isthmus.Intracomm(comm.Dup())
+    for root in (0, 1, 2, 0):
+        data = np.full(3, float(comm.rank))
+        FORMS[form](ours, "Bcast", data, integer(root))
+        assert (data == root).all()
+        blocks = np.full(3, -1.0)
+        FORMS[form](ours, "Gather", np.full(1, comm.rank + 5.0), blocks, integer(root))
+        assert (blocks == ([5, 6, 7] if comm.rank == root else [-1] * 3)).all()
+    agree(comm, True)
+    ours.Free()
+
+
 def test_bytes_in_a_list_are_read_where_they_lie(comm, groups):
     """Each time others, of which the earlier ones are gone."""
     n, there, size = len(groups.there), groups.there, 3000

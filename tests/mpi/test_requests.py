@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
+import isthmus
 from groups import ALGORITHMS, FEW, SHAPES, expected, pair, pairs, same, values
 from isthmus.mpi.requests import request as requests
 from isthmus.mpi.requests.progress import progress
@@ -161,6 +162,24 @@ def test_persistent_in_every_way_to_start_and_complete(comm, name):
         native.Free()
         request.Free()
         assert request == MPI.REQUEST_NULL
+
+
+def test_a_start_without_memory_is_an_error_everywhere(comm):
+    """Found by reading: where MPI alone had started it, the others waited for ever."""
+    groups = pair(comm, 1)
+    request = groups.ours.Allgather_init(np.ones(8), np.empty(8 * len(groups.there)))
+    if comm.rank == 0:
+
+        def no_memory():
+            raise MemoryError
+
+        request._make_operation = no_memory
+    MPI.Prequest.Startall([request])
+    with pytest.raises(MemoryError if comm.rank == 0 else isthmus.Interrupted):
+        request.Wait()
+    request.Free()
+    groups.free()
+    agree(comm, True)
 
 
 def test_buffers_live_as_long_as_their_request(comm):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from mpi4py import MPI
 
@@ -67,8 +68,9 @@ class RootedGroup:
         return self.root, *range(self.base, self.base + self.q)
 
 
-def rooted_group(context: InterContext, root: int) -> RootedGroup | None:
+def rooted_group(context: InterContext, root: SupportsIndex) -> RootedGroup | None:
     """The root and its remote group; None on a rank without a part in the call."""
+    root = index(root)
     if root == MPI.PROC_NULL:
         return None
     here, there = context.here, context.there

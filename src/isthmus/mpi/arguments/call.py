@@ -26,7 +26,7 @@ from ..plan.question import Question
 from ..plan.task import Task
 from .of_record import reader_of
 from .readers import BLOCKING, INTERNAL, NONBLOCKING, PERSISTENT
-from .values import DeviceArgument, values_of
+from .values import OF_ONE_BUFFER, DeviceArgument, values_of
 
 if TYPE_CHECKING:
     from ..buffers.devices.staged import Copies
@@ -96,7 +96,7 @@ class Call:
     @property
     def has_one_buffer(self) -> bool:
         """Whether one buffer is sent at the root and received elsewhere."""
-        return self.name == "Bcast"
+        return self.name in OF_ONE_BUFFER
 
     # -- the arguments
 

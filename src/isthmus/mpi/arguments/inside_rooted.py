@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from mpi4py import MPI
 
@@ -57,16 +58,19 @@ _ENDING_BYTES = 1 << 11
 _ROOT_BLOCK_HINT = "; for a block that stays where it is, receive into MPI.IN_PLACE"
 
 
-def _check_root(context: IntraContext, root: int) -> None:
-    if not 0 <= root < context.p:
-        raise ValueError(f"root {root}: there are ranks 0 to {context.p - 1}")
+def _root_rank(context: IntraContext, root: SupportsIndex) -> int:
+    """The rank of the root, which may be named by any integer, also one of numpy."""
+    rank = index(root)
+    if not 0 <= rank < context.p:
+        raise ValueError(f"root {rank}: there are ranks 0 to {context.p - 1}")
+    return rank
 
 
 @INSIDE_READERS.reads("Bcast")
 def bcast(
     context: IntraContext, algorithm: str, form: str, buf: Any, root: int
 ) -> Task:
-    _check_root(context, root)
+    root = _root_rank(context, root)
     p, is_root = context.p, context.number == root
     data = read_block(buf, writable=not is_root)
     nbytes = data.nbytes
@@ -122,7 +126,7 @@ def reduce(
     op: MPI.Op,
     root: int,
 ) -> Task:
-    _check_root(context, root)
+    root = _root_rank(context, root)
     p, is_root = context.p, context.number == root
     is_in_place = is_root and omits_own(sendbuf)
     recv = read_block(recvbuf, writable=True) if is_root else None
@@ -186,7 +190,7 @@ def _blocks_task(
     A rank has a single block; the root has also the buffer of all blocks, where the
     own block may stay.
     """
-    _check_root(context, root)
+    root = _root_rank(context, root)
     p, is_root = context.p, context.number == root
     is_scatter, is_irregular = "Scatter" in operation, operation.endswith("v")
     own_spec, whole_spec = (recvbuf, sendbuf) if is_scatter else (sendbuf, recvbuf)

@@ -20,6 +20,8 @@ from ..buffers.dlpack import dtype_of, on_device, speaks_of_devices
 
 _ndarray = np.ndarray
 _in_place = MPI.IN_PLACE
+#: operations with one buffer, which is sent at the root and received elsewhere
+OF_ONE_BUFFER = ("Bcast",)
 #: the values of None, MPI.IN_PLACE and MPI.BOTTOM
 _NO_BUFFER, _OMITTED, _ABSOLUTE = "nothing", "in place", "absolute addresses"
 
@@ -33,25 +35,24 @@ class DeviceArgument(UnknownValue):
 
 
 def values_of(
-    args: tuple[Any, ...], *prefix: Any, may_be_device: bool = False
+    args: tuple[Any, ...], name: str, *prefix: Any, may_be_device: bool = False
 ) -> tuple[tuple[Any, ...], list[MPI.memory | None]]:
-    """The values of arguments, behind a prefix, and the memory of each buffer."""
-    values: list[Any] = [*prefix]
+    """The values of arguments, behind those of a call, and the memory of each buffer.
+
+    Buffers come first; then counts, an operator or a root. An argument's place alone
+    says which: an integer of numpy and an array of counts have memory too, and their
+    values are not the sizes of that memory.
+    """
+    values: list[Any] = [name, *prefix]
     memories: list[MPI.memory | None] = []
-    for argument in args:
+    buffers = 1 if name in OF_ONE_BUFFER else 2
+    for argument in args[:buffers]:
         kind = type(argument)
         if kind is _ndarray:
             memory = MPI.memory(argument)
             memories.append(memory)
             values.append(memory.nbytes)
             values.append(argument.dtype)
-        elif kind is int:
-            values.append(argument)
-        elif kind is MPI.Op:
-            is_predefined = argument.is_predefined
-            values.append(
-                argument.handle if is_predefined else (argument.is_commutative,)
-            )
         elif argument is None:
             memories.append(None)
             values.append(_NO_BUFFER)
@@ -59,32 +60,21 @@ def values_of(
             memories.append(None)
             values.append(_OMITTED)
         elif kind is list or kind is tuple:
-            _add_list(argument, values, memories, may_be_device)
-        elif isinstance(argument, MPI.Op):
+            if not argument:
+                raise UnknownValue
+            _add_buffer(argument[0], values, memories, may_be_device)
+            values.append(tuple(map(_item_value, argument[1:])))
+        else:
+            _add_buffer(argument, values, memories, may_be_device)
+    for argument in args[buffers:]:
+        if isinstance(argument, MPI.Op):
             is_predefined = argument.is_predefined
             values.append(
                 argument.handle if is_predefined else (argument.is_commutative,)
             )
         else:
-            _add_buffer(argument, values, memories, may_be_device)
+            values.append(_item_value(argument))
     return tuple(values), memories
-
-
-def _add_list(
-    items: list[Any] | tuple[Any, ...],
-    values: list[Any],
-    memories: list[MPI.memory | None],
-    may_be_device: bool,
-) -> None:
-    """Add the values of counts, or of a buffer with counts, displacements and type."""
-    if not items:
-        raise UnknownValue
-    first, *rest = items
-    if isinstance(first, int | np.integer):
-        values.append(tuple(map(index, items)))
-        return
-    _add_buffer(first, values, memories, may_be_device)
-    values.append(tuple(map(_item_value, rest)))
 
 
 def _add_buffer(
@@ -117,7 +107,7 @@ def _add_buffer(
 
 
 def _item_value(item: Any) -> Any:
-    """The value of counts, of displacements or of a type.
+    """The value of counts, of displacements, of a type or of a root.
 
     The values of tuples and lists differ, since a tuple of two items may be counts and
     displacements.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from .collective import CollectiveMethods, nonblocking
+from .collective import CollectiveMethods
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
@@ -31,7 +31,15 @@ class AllgatherMethods(CollectiveMethods):
         """Gather the blocks of all ranks, or of the remote group, on every rank."""
         self._blocking("Allgather", algorithm, sendbuf, recvbuf)
 
-    Iallgather = nonblocking(Allgather)
+    def Iallgather(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Allgather and return the request."""
+        return self._nonblocking("Allgather", algorithm, (sendbuf, recvbuf))
 
     def Allgather_init(
         self,
@@ -54,7 +62,15 @@ class AllgatherMethods(CollectiveMethods):
         """Gather blocks of different sizes, as `Allgather`."""
         self._blocking("Allgatherv", algorithm, sendbuf, recvbuf)
 
-    Iallgatherv = nonblocking(Allgatherv)
+    def Iallgatherv(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Allgatherv and return the request."""
+        return self._nonblocking("Allgatherv", algorithm, (sendbuf, recvbuf))
 
     def Allgatherv_init(
         self,
@@ -97,7 +113,16 @@ class ReductionMethods(CollectiveMethods):
         """Reduce the vectors of all ranks, or of the remote group, to every rank."""
         self._blocking("Allreduce", algorithm, sendbuf, recvbuf, op)
 
-    Iallreduce = nonblocking(Allreduce)
+    def Iallreduce(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        op: MPI.Op = MPI.SUM,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Allreduce and return the request."""
+        return self._nonblocking("Allreduce", algorithm, (sendbuf, recvbuf, op))
 
     def Allreduce_init(
         self,
@@ -121,11 +146,21 @@ class ReductionMethods(CollectiveMethods):
         algorithm: str | None = None,
     ) -> None:
         """Reduce vectors of all ranks, or of the remote group, and cut the result."""
-        if isinstance(recvcounts, np.ndarray):
-            recvcounts = recvcounts.tolist()
         self._blocking("Reduce_scatter", algorithm, sendbuf, recvbuf, recvcounts, op)
 
-    Ireduce_scatter = nonblocking(Reduce_scatter)
+    def Ireduce_scatter(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        recvcounts: Sequence[int] | np.ndarray | None = None,
+        op: MPI.Op = MPI.SUM,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Reduce_scatter and return the request."""
+        return self._nonblocking(
+            "Reduce_scatter", algorithm, (sendbuf, recvbuf, recvcounts, op)
+        )
 
     def Reduce_scatter_init(
         self,
@@ -153,7 +188,18 @@ class ReductionMethods(CollectiveMethods):
         """Reduce vectors cut into blocks of equal size, as `Reduce_scatter`."""
         self._blocking("Reduce_scatter_block", algorithm, sendbuf, recvbuf, op)
 
-    Ireduce_scatter_block = nonblocking(Reduce_scatter_block)
+    def Ireduce_scatter_block(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
+        op: MPI.Op = MPI.SUM,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Reduce_scatter_block and return the request."""
+        return self._nonblocking(
+            "Reduce_scatter_block", algorithm, (sendbuf, recvbuf, op)
+        )
 
     def Reduce_scatter_block_init(
         self,
@@ -183,7 +229,15 @@ class AlltoallMethods(CollectiveMethods):
         """Send a block to each rank, or each remote rank, and receive a block back."""
         self._blocking("Alltoall", algorithm, sendbuf, recvbuf)
 
-    Ialltoall = nonblocking(Alltoall)
+    def Ialltoall(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Alltoall and return the request."""
+        return self._nonblocking("Alltoall", algorithm, (sendbuf, recvbuf))
 
     def Alltoall_init(
         self,
@@ -206,7 +260,15 @@ class AlltoallMethods(CollectiveMethods):
         """Exchange blocks of different sizes, as `Alltoall`."""
         self._blocking("Alltoallv", algorithm, sendbuf, recvbuf)
 
-    Ialltoallv = nonblocking(Alltoallv)
+    def Ialltoallv(
+        self,
+        sendbuf: BufSpecV | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Alltoallv and return the request."""
+        return self._nonblocking("Alltoallv", algorithm, (sendbuf, recvbuf))
 
     def Alltoallv_init(
         self,

@@ -6,11 +6,9 @@ made, not together with the classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache
 from importlib import import_module
-from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from mpi4py import MPI
 
@@ -24,41 +22,6 @@ if TYPE_CHECKING:
     from ...schedules.hosts import Hosts
     from ..context.context import Context
     from ..waiting.waiting import TimeLimit
-
-Arguments = ParamSpec("Arguments")
-
-
-def nonblocking(
-    method: Callable[Concatenate[Any, Arguments], None],
-) -> Callable[Concatenate[Any, Arguments], MPI.Request]:
-    """The nonblocking form of a blocking method, with equal arguments.
-
-    Positional arguments are completed without `Signature.bind`, since that takes longer
-    than the start of a short call.
-    """
-    operation, own_signature = method.__name__, signature(method)
-    parameters = list(own_signature.parameters.values())[1:]
-    positional = [x for x in parameters if x.kind is Parameter.POSITIONAL_OR_KEYWORD]
-    defaults = tuple(parameter.default for parameter in positional)
-    required = defaults.count(Parameter.empty)
-
-    @wraps(method)
-    def start(self: Any, *args: Any, algorithm: str | None = None, **named: Any) -> Any:
-        arguments = args + defaults[len(args) :]
-        if named or not required <= len(args) <= len(defaults):
-            bound = own_signature.bind(self, *args, **named)  # raises if any is missing
-            bound.apply_defaults()
-            arguments = bound.args[1:]
-        return self._nonblocking(operation, algorithm, arguments)
-
-    name = f"I{operation.lower()}"
-    start.__name__ = name
-    start.__doc__ = f"Start a nonblocking {operation} and return the request."
-    start.__qualname__ = method.__qualname__.replace(operation, name)
-    start.__signature__ = own_signature.replace(  # type: ignore[attr-defined]
-        return_annotation="MPI.Request"
-    )
-    return cast("Any", start)  # type: ignore[no-any-return]
 
 
 class LazyImport:

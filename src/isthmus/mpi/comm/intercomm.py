@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from ..native_classes import NativeIntercomm, NativeIntracomm
 from .all_to_all import AllgatherMethods, AlltoallMethods, ReductionMethods
-from .collective import LazyImport, load, nonblocking
+from .collective import LazyImport, load
 from .family import COMM_CONSTRUCTORS, extends
 from .native import stages_messages_if_devices
 from .rooted import RootedMethods
@@ -78,7 +78,15 @@ class Intercomm(
         """Exchange blocks of different sizes and types, as `Alltoall`."""
         self._blocking("Alltoallw", algorithm, sendbuf, recvbuf)
 
-    Ialltoallw = nonblocking(Alltoallw)
+    def Ialltoallw(
+        self,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Alltoallw and return the request."""
+        return self._nonblocking("Alltoallw", algorithm, (sendbuf, recvbuf))
 
     def Alltoallw_init(
         self,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from .collective import CollectiveMethods, nonblocking
+from .collective import CollectiveMethods
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
@@ -26,7 +26,11 @@ class RootedMethods(CollectiveMethods):
         """Broadcast from the root to all ranks, or to the remote group."""
         self._blocking("Bcast", algorithm, buf, root)
 
-    Ibcast = nonblocking(Bcast)
+    def Ibcast(
+        self, buf: BufSpec | None, root: int = 0, *, algorithm: str | None = None
+    ) -> MPI.Request:
+        """Start a nonblocking Bcast and return the request."""
+        return self._nonblocking("Bcast", algorithm, (buf, root))
 
     def Bcast_init(
         self,
@@ -51,7 +55,17 @@ class RootedMethods(CollectiveMethods):
         """Reduce the vectors of all ranks, or of the remote group, to the root."""
         self._blocking("Reduce", algorithm, sendbuf, recvbuf, op, root)
 
-    Ireduce = nonblocking(Reduce)
+    def Ireduce(
+        self,
+        sendbuf: BufSpec | InPlace | None,
+        recvbuf: BufSpec | InPlace | None,
+        op: MPI.Op = MPI.SUM,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Reduce and return the request."""
+        return self._nonblocking("Reduce", algorithm, (sendbuf, recvbuf, op, root))
 
     def Reduce_init(
         self,
@@ -77,7 +91,16 @@ class RootedMethods(CollectiveMethods):
         """Gather the blocks of all ranks, or of the remote group, on the root."""
         self._blocking("Gather", algorithm, sendbuf, recvbuf, root)
 
-    Igather = nonblocking(Gather)
+    def Igather(
+        self,
+        sendbuf: BufSpec | InPlace | None,
+        recvbuf: BufSpecB | InPlace | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Gather and return the request."""
+        return self._nonblocking("Gather", algorithm, (sendbuf, recvbuf, root))
 
     def Gather_init(
         self,
@@ -102,7 +125,16 @@ class RootedMethods(CollectiveMethods):
         """Gather blocks of different sizes on the root, as `Gather`."""
         self._blocking("Gatherv", algorithm, sendbuf, recvbuf, root)
 
-    Igatherv = nonblocking(Gatherv)
+    def Igatherv(
+        self,
+        sendbuf: BufSpec | InPlace | None,
+        recvbuf: BufSpecV | InPlace | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Gatherv and return the request."""
+        return self._nonblocking("Gatherv", algorithm, (sendbuf, recvbuf, root))
 
     def Gatherv_init(
         self,
@@ -127,7 +159,16 @@ class RootedMethods(CollectiveMethods):
         """Scatter blocks from the root to all ranks, or to the remote group."""
         self._blocking("Scatter", algorithm, sendbuf, recvbuf, root)
 
-    Iscatter = nonblocking(Scatter)
+    def Iscatter(
+        self,
+        sendbuf: BufSpecB | InPlace | None,
+        recvbuf: BufSpec | InPlace | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Scatter and return the request."""
+        return self._nonblocking("Scatter", algorithm, (sendbuf, recvbuf, root))
 
     def Scatter_init(
         self,
@@ -152,7 +193,16 @@ class RootedMethods(CollectiveMethods):
         """Scatter blocks of different sizes from the root, as `Scatter`."""
         self._blocking("Scatterv", algorithm, sendbuf, recvbuf, root)
 
-    Iscatterv = nonblocking(Scatterv)
+    def Iscatterv(
+        self,
+        sendbuf: BufSpecV | InPlace | None,
+        recvbuf: BufSpec | InPlace | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Start a nonblocking Scatterv and return the request."""
+        return self._nonblocking("Scatterv", algorithm, (sendbuf, recvbuf, root))
 
     def Scatterv_init(
         self,

@@ -68,7 +68,7 @@ class Channel:
         ranks may wait for messages of this rank.
         """
         context = self.context
-        failure = self.memory.gone() or context.failed_elsewhere()
+        failure = context.reported_failure()
         if failure is None:
             context.check_lost()
             return

@@ -172,6 +172,9 @@ class Context:
         self._tags_left: Iterator[int] | None = None
         memory = self._meet(node_ranks(comm, self.settings.per_node))
         self._use(memory)
+        #: the memory in which ranks of the node report failures, also those that wait
+        #: in a call without this memory
+        self._reports = memory
         #: whether ranks share nodes
         self.shares_nodes = len(set(self.nodes)) < len(self.nodes)
         hosts = tuning.host_costs(tuned, comm)
@@ -414,11 +417,15 @@ class Context:
         self.refused = self.refused or interrupted(self.who(number), error)
         return self.refused
 
-    def failed_elsewhere(self) -> tuple[int, str] | None:
-        """A rank that has reported a failure by a message, and the reason, or None.
+    def reported_failure(self) -> tuple[int, str] | None:
+        """A rank that has reported a failure, and the reason, or None.
 
-        The probe for reports also lets the MPI library make progress.
+        Ranks of the node report in memory, the others by messages. The probe for the
+        messages also lets the MPI library make progress.
         """
+        on_node = self._reports.gone()
+        if on_node is not None:
+            return on_node
         tag, comm = self.tag_limit - _FAILURE_TAG_BELOW_LIMIT, self.comm
         status = MPI.Status()
         if not comm.Iprobe(MPI.ANY_SOURCE, tag, status):
@@ -429,9 +436,9 @@ class Context:
 
     def _tell_failure(self, error: BaseException) -> None:
         """Report a failure to all ranks, in node memory and by messages."""
-        ranks_of_node = self.channel.segment.ranks
-        for channel in self._channels():
-            channel.memory.leave(error)
+        ranks_of_node = self._reports.ranks
+        for memory in {self._reports, *(x.memory for x in self._channels())}:
+            memory.leave(error)
         code = bytes([REASONS.index(reason_of(error))])
         tag = self.tag_limit - _FAILURE_TAG_BELOW_LIMIT
         for rank in set(range(self.size)).difference(ranks_of_node):

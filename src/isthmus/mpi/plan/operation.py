@@ -61,7 +61,8 @@ if TYPE_CHECKING:
     from ..buffers.devices.transfer import Transfer
     from ..buffers.node_memory import AwaitedWords, RootedTurn
     from ..context.channel import Channel
-    from ..requests.handle import Handle, PersistentHandle
+    from ..requests.persistent import PersistentHandle
+    from ..requests.request import Handle
     from .arrange import Arrangement
     from .plan import Plan
 

@@ -1,22 +1,104 @@
-"""The requests of persistent calls."""
+"""The requests of persistent calls.
+
+No version of MPI has persistent generalized requests, as nonblocking calls have them.
+So the request of a persistent call is a synchronous send from this process to itself,
+received when the call is over: `Startall` starts the send without calling any code of
+ours, but the message can be probed for. MPI has no way to report the failure of such a
+call: the next call on the communicator raises the error.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from mpi4py import MPI
 
-from .handle import PersistentHandle
+from ..plan.operation import Operation
 from .progress import progress
 
 if TYPE_CHECKING:
     from ..context.channel import Channel
-    from ..plan.operation import Operation
 
 # bound once: both are called for every start
 _start_in_mpi, _wait_in_mpi = MPI.Prequest.Start, MPI.Prequest.Wait
+_EMPTY = [bytearray(1), 0, MPI.BYTE]
+
+
+class _Tags:
+    """Tags of persistent handles on a communicator of this process alone."""
+
+    def __init__(self) -> None:
+        self._numbers, self._free = count(), deque[int]()
+        self._lock = threading.Lock()
+
+    @cached_property
+    def comm(self) -> MPI.Intracomm:
+        """A duplicate of MPI_COMM_SELF, for messages of this process to itself."""
+        with self._lock:
+            comm = MPI.COMM_SELF.Dup()
+            comm.Set_errhandler(MPI.ERRORS_RETURN)
+            return comm
+
+    @cached_property
+    def largest(self) -> int:
+        """The largest tag of MPI."""
+        return int(self.comm.Get_attr(MPI.TAG_UB) or 32767)
+
+    def take(self) -> int:
+        """A tag for a new handle, different from those of all live handles."""
+        try:
+            return self._free.popleft()
+        except IndexError:
+            tag = next(self._numbers)
+        if tag > self.largest:
+            raise RuntimeError(
+                f"no tag is left for a request: {self.largest + 1} requests of this "
+                "process live; complete or free some"
+            )
+        return tag
+
+    def give_back(self, tag: int) -> None:
+        """Free the tag of a handle for later handles."""
+        self._free.append(tag)
+
+
+tags = _Tags()
+
+
+class PersistentHandle:
+    """The handle of a persistent call, started any number of times."""
+
+    __slots__ = ("_tag", "serial")
+
+    def __init__(self) -> None:
+        self._tag, self.serial = tags.take(), -1
+
+    def request(self) -> MPI.Prequest:
+        """The persistent synchronous send, for the user."""
+        return MPI.Prequest(tags.comm.Ssend_init(_EMPTY, 0, self._tag))
+
+    def is_open(self) -> bool:
+        """Whether the request was started, by the user or by MPI, and not completed."""
+        return tags.comm.Iprobe(0, self._tag)
+
+    def complete(self, operation: Operation) -> None:
+        """Receive the message, which completes the request of a call that is over."""
+        progress.remove(self.serial)
+        tags.comm.Recv(_EMPTY, 0, self._tag)
+
+    def free(self) -> None:
+        """Give the tag back, unless a message is left.
+
+        A request freed right after the start leaves the message behind, and a later
+        handle with the tag would receive the message.
+        """
+        if not self.is_open():
+            tags.give_back(self._tag)
 
 
 class PersistentRequest(MPI.Prequest):

@@ -1,4 +1,11 @@
-"""The requests of nonblocking calls."""
+"""The requests of nonblocking calls.
+
+A call of several rounds is no request of MPI: somebody has to start each round when the
+round before is complete. Users still need a request that MPI's own functions take,
+`Waitall` among them. So the request of a nonblocking call is a generalized request. MPI
+calls a function of ours to complete a generalized request, so a failed call raises in
+`Waitall` too.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +16,59 @@ from typing import Any, Literal
 from mpi4py import MPI
 
 from ..plan.operation import Operation
-from .handle import Handle
 from .progress import progress
 
 _log = logging.getLogger("isthmus")
+_NOBODY_ADVANCES = (
+    "MPI was started without MPI_THREAD_MULTIPLE: a nonblocking call of isthmus goes "
+    "forward in the Wait and Test of its own request, not in this function of MPI"
+)
+
+
+class Handle:
+    """The handle of one nonblocking call: a generalized request of MPI."""
+
+    __slots__ = ("_error", "_is_complete_early", "_is_over", "_request", "serial")
+
+    def __init__(self) -> None:
+        #: serial number of the operation in the progress thread; -1 if unknown there
+        self.serial = -1
+        #: whether the call is over, and the error that it raised
+        self._is_over = False
+        self._error: BaseException | None = None
+        #: whether the request was completed in MPI before the call is over
+        self._is_complete_early = False
+        self._request = MPI.Grequest.Start(self._query, None, None)
+
+    def request(self) -> MPI.Request:
+        """The generalized request, for the user."""
+        return self._request
+
+    def _query(self, status: MPI.Status) -> None:
+        """Raise the error of the call; MPI calls this function to complete a request
+        (`query_fn`)."""
+        if not self._is_over:
+            raise RuntimeError(_NOBODY_ADVANCES)
+        if self._error is not None:
+            raise self._error
+
+    def complete_early(self) -> None:
+        """Complete the request while the call goes on, since MPI's own functions
+        would wait for ever for a call that no thread may advance.
+        """
+        self._is_complete_early = True
+        self._request.Complete()
+
+    def complete(self, operation: Operation) -> None:
+        """Complete the request of a call that is over, with or without an error."""
+        progress.remove(self.serial)
+        self._is_over, self._error = True, operation.error
+        if not self._is_complete_early:
+            self._request.Complete()
+
+    def drop_error(self) -> None:
+        """Let MPI complete the request without an error, since `Wait` raises it."""
+        self._is_over, self._error = True, None
 
 
 class Request(MPI.Request):
