@@ -2,13 +2,14 @@
 # isthmus beside YAC and OASIS3-MCT: one remapping, the same grids, weights and layouts.
 #
 #   apt-get install liboasis3-dev libopenmpi-dev openmpi-bin libnetcdff-dev gfortran
-#   pip install mpi4py numpy scipy netCDF4 yac isthmus     # yac's wheel is for Open MPI 4.1
+#   pip install mpi4py numpy scipy yac isthmus             # yac's wheel is for Open MPI 4.1
 #   docs/results/couplers/couplers.sh [SIDES] [RANKS OF A GROUP] [ROUNDS]
 #
 # PYTHON is the python to take. Whatever is not there is left out, and that is said.
 # OASIS3-MCT is Debian's, of 2012; newer ones are said to be faster.
 sides=${1:-"500 1000"}; ranks=${2:-"2 4 8"}; rounds=${3:-100}
-here=$(dirname "$(readlink -f "$0")"); python=${PYTHON:-python3}
+here=$(dirname "$(readlink -f "$0")")
+python=$(command -v "${PYTHON:-python3}")  # Open MPI looks for names beside mpiexec first
 mpiexec=$(command -v mpiexec.openmpi || command -v mpiexec)
 run="$mpiexec --oversubscribe --allow-run-as-root"
 work=$(mktemp -d); cd "$work" || exit 1

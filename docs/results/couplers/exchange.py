@@ -36,7 +36,7 @@ def with_isthmus():
         given = np.repeat(points, 9), columns.ravel(), weights.ravel()
         remap = isthmus.Remapping(inter, given, target=layout)
     remap(shaped)  # its first call makes the plan
-    return lambda: remap(shaped)
+    return lambda: remap(shaped), remap
 
 
 def with_yac():
@@ -73,12 +73,12 @@ def with_yac():
             shared.get(buffer)
 
     exchange()
-    return exchange
+    return exchange, (instance, grid, place)  # YAC does not keep them alive
 
 
 world.Barrier()
 begin = time.perf_counter()
-exchange = with_isthmus() if name == "isthmus" else with_yac()
+exchange, owners = with_isthmus() if name == "isthmus" else with_yac()
 setup = world.allreduce(time.perf_counter() - begin, MPI.MAX)
 times = []
 for _ in range(rounds):

@@ -8,6 +8,7 @@ for YAC.
 import sys
 
 import numpy as np
+from scipy.io import netcdf_file
 from scipy.sparse import csr_matrix
 
 
@@ -45,11 +46,9 @@ def expected(side):
 
 def write(side, kind, path):
     """The weights as a file of SCRIP, or of YAC."""
-    from netCDF4 import Dataset
-
     columns, weights = entries(side, np.arange(side * side))
     row = np.repeat(np.arange(side * side), 9)
-    with Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as file:
+    with netcdf_file(path, "w", version=2) as file:
         sizes = {"num_links": columns.size, "num_wgts": 1}
         if kind == "scrip":
             sizes |= {"src_grid_size": side**2, "dst_grid_size": side**2}
