@@ -5,7 +5,6 @@ import numpy as np
 
 import isthmus
 from isthmus.choose import several
-from isthmus.choose.estimate import MessageCosts
 from isthmus.cost.machine import AlphaBeta
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
@@ -45,7 +44,7 @@ def seconds(name, groups):
 def chosen(groups):
     """What `auto` takes."""
     counts = [np.array(k) for k in groups]
-    return several.allgatherv(counts, MessageCosts(MODEL.alpha, MODEL.beta)).name
+    return several.allgatherv(counts, MODEL).name
 
 
 print("| | bound |", " | ".join(NAMES), "| `auto` takes |")

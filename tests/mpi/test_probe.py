@@ -14,7 +14,8 @@ from isthmus.mpi.costs.probe import (
     PROBE_TURNS,
     SLOW_STEP_SECONDS,
     SLOW_STEPS_SECONDS,
-    slowest_rank_seconds,
+    complete,
+    time_in_steps,
 )
 from support import agree
 
@@ -37,7 +38,7 @@ class Steps:
 def test_the_first_message_does_not_count(comm, monkeypatch):
     """It opens a connection."""
     step = Steps(monkeypatch, lambda k: FAST if k else 10 * SLOW_STEP_SECONDS)
-    found = slowest_rank_seconds(comm, step, 20)
+    found = complete(time_in_steps(comm, step, 20))
     agree(
         comm, found == pytest.approx(FAST) and step.made == 2 + 20 * PROBE_TURNS, found
     )
@@ -49,7 +50,7 @@ def test_a_step_that_is_late_now_and_then_is_made_more_often(comm, monkeypatch):
     step = Steps(
         monkeypatch, lambda k: FAST if k > 1 and k % 5 == 1 else 2 * SLOW_STEP_SECONDS
     )
-    found = slowest_rank_seconds(comm, step, 20)
+    found = complete(time_in_steps(comm, step, 20))
     steps = 2 + MAX_SLOW_TURNS
     agree(comm, found == pytest.approx(FAST) and step.made == steps, found)
 
@@ -57,7 +58,7 @@ def test_a_step_that_is_late_now_and_then_is_made_more_often(comm, monkeypatch):
 @pytest.mark.mpi(2)
 def test_slow_steps_are_made_twice(comm, monkeypatch):
     step = Steps(monkeypatch, lambda k: SLOW_STEPS_SECONDS)
-    found = slowest_rank_seconds(comm, step, 20)
+    found = complete(time_in_steps(comm, step, 20))
     agree(comm, found == pytest.approx(SLOW_STEPS_SECONDS) and step.made == 4, found)
 
 

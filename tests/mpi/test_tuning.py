@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,10 +10,10 @@ from mpi4py import MPI
 
 import isthmus
 from groups import expected, pair, same, values
-from isthmus.bench import crossovers, tune
+from isthmus.bench import predictions, tune
 from isthmus.choose.choose import NETWORK
-from isthmus.choose.estimate import CHANGING_PARTNERS_RATIO
-from isthmus.choose.tuning import MessageCosts, Origin, Tuning, place, written
+from isthmus.choose.tuning import Origin, Tuning, place, written
+from isthmus.cost.placement import on_nodes
 from isthmus.mpi.buffers import on_devices
 from isthmus.mpi.context import context, inter as context_inter, intra as context_intra
 from isthmus.mpi.context.context import context_of
@@ -23,11 +21,12 @@ from isthmus.mpi.context.inter import InterContext
 from isthmus.mpi.context.intra import IntraContext
 from isthmus.mpi.costs import links
 from isthmus.mpi.costs.tuning import library_and_host, using
+from measured import measured
 from support import agree, forms
 
 pytestmark = pytest.mark.mpi(3)
 
-MACHINE = MessageCosts(3e-6, 2e-9, 1e-9, small=16, ring=1 << 12)
+MACHINE = measured(3e-6, 2e-9, together=1e-9)
 
 
 @pytest.fixture
@@ -52,11 +51,11 @@ def refuse(comm):
 def test_all_ranks_take_what_rank_0_reads(comm, file, monkeypatch):
     monkeypatch.setattr(context_intra, "probe", refuse)
     ours = isthmus.Intracomm(comm.Dup())
-    recv = np.empty(3 * 5000, "u1")
-    ours.Allgather(np.full(5000, comm.rank, "u1"), recv)
+    recv = np.empty(3 << 16, "u1")
+    ours.Allgather(np.full(1 << 16, comm.rank, "u1"), recv)
     found = context_of(ours, IntraContext)
-    agree(comm, found.machine == MACHINE and found.small == 16)
-    agree(comm, bool((recv == np.repeat(np.arange(3), 5000)).all()))
+    agree(comm, found.machine == MACHINE)
+    agree(comm, bool((recv == np.repeat(np.arange(3), 1 << 16)).all()))
     ours.Free()
 
 
@@ -71,7 +70,7 @@ def test_both_groups_take_the_same(comm, file):
 
 def test_a_broken_file_is_an_error_on_every_rank(comm, file):
     if comm.rank == 0:
-        file.write_text(file.read_text().replace("alpha = ", "alpha = -"))
+        file.write_text(file.read_text().replace('"3 us"', '"-3 us"'))
     ours = isthmus.Intracomm(comm.Dup())
     said = ""
     for _ in range(2):
@@ -79,7 +78,7 @@ def test_a_broken_file_is_an_error_on_every_rank(comm, file):
             ours.allgather(comm.rank)
         except ValueError as error:
             said = str(error)
-    agree(comm, said.endswith("inside: alpha: -3e-06 is negative"), said)
+    agree(comm, said.endswith("level 1: latency: '-3 us' is negative"), said)
     agree(comm, said == comm.bcast(said))
     if comm.rank == 0:
         file.unlink()
@@ -109,10 +108,10 @@ def test_several_nodes_are_known_to_all_that_asks(comm, monkeypatch):
     monkeypatch.setattr(on_devices, "present", lambda: False)
     groups = pair(comm, 2)
     found = context_of(groups.ours, InterContext)
-    shared = partial(replace, sharing=2, changing=CHANGING_PARTNERS_RATIO)
-    agree(comm, found.machine == shared(NETWORK))
+    agree(comm, found.machine == on_nodes(NETWORK, found.nodes))
+    agree(comm, found.machine.sharing == 2 and found.machine.changing > 1)
     list(found.measure())
-    agree(comm, found.machine == shared(MACHINE))
+    agree(comm, found.machine == MACHINE)
     agree(comm, (found.cut > 0) == (MPI.get_vendor()[0] == "Open MPI"))
     groups.free()
 
@@ -120,8 +119,8 @@ def test_several_nodes_are_known_to_all_that_asks(comm, monkeypatch):
 def test_on_a_network_a_giant_block_enters_where_others_send(comm, monkeypatch):
     """Ranks first ask for a summary of their group, and for its sizes only then."""
     monkeypatch.setattr(context, "node_ranks", lambda comm, per_node: [comm.rank])
-    groups, origin = pair(comm, 2), Origin("", "", "", "", 3)
-    with using(Tuning(origin, between=MACHINE)):
+    groups, origin = pair(comm, 2), Origin("", "", "", "", 3, 3)
+    with using(Tuning(origin, measured(3e-6, 2e-9, changing=NETWORK.changing))):
         for n, is_giant in ((1 << 17, True), (16, False)):
             counts = [n, 0, n]
             remote = [counts[r] for r in groups.there]
@@ -137,18 +136,18 @@ def test_on_a_network_a_giant_block_enters_where_others_send(comm, monkeypatch):
 
 
 def test_measuring_gives_a_tuning(comm, monkeypatch):
-    monkeypatch.setattr(crossovers, "MAX_BLOCK_BYTES", 1 << 10)
-    monkeypatch.setattr(links, "SAMPLED_BYTES", (1, 1 << 14))
+    monkeypatch.setattr(predictions, "MAX_BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(links, "TUNE_MESSAGE_BYTES", 1 << 14)
     told = []
     tune.measure(0.001, told.append)
     *steps, result = told
     if comm.rank == 0:
-        machine = result.tuning.inside
-        assert result.tuning.between is None
-        assert 1e-8 < machine.alpha < 10 and 0 < machine.beta < 1e-3
-        assert machine.gamma >= machine.beta / 3
-        assert 0 <= machine.message <= machine.alpha
-        assert 3 * 64 <= machine.small <= 3 * 2048 and 64 <= machine.ring <= 2048
+        machine = result.tuning.machine
+        (level,) = machine.levels
+        assert 1e-8 < level.alpha < 10 and 0 < level.beta < 1e-3
+        assert level.together >= level.beta / 3 * (1 - 1e-9)
+        assert 0 <= level.gap <= level.alpha
+        assert machine.library.slowdown > 0
         assert len(result.outcomes) == 9
         parts = [part for _, part in steps]
         assert parts == sorted(parts) and len(parts) == 10

@@ -10,11 +10,11 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
-from isthmus.choose.estimate import MessageCosts
 from isthmus.choose.tuning import Origin, Tuning
 from isthmus.mpi.context import context
 from isthmus.mpi.costs.tuning import using
 from isthmus.schedules.hosts import Hosts
+from measured import measured
 from support import agree
 
 TREES = ("fastest_node_first", "speed_partitioned")
@@ -62,9 +62,9 @@ def test_auto_goes_by_the_hosts_of_a_tuning(comm, monkeypatch):
     monkeypatch.setattr(context, "node_ranks", lambda comm, per_node: [comm.rank])
     monkeypatch.setattr(socket, "gethostname", lambda: f"host{comm.rank}")
     slow = {f"host{r}": (1e-5 * (10 if r == 4 else 1), 1e-9) for r in range(5)}
-    origin, machine = Origin("", "", "", "", 5, 5), MessageCosts(1e-5, 1e-9)
+    origin, machine = Origin("", "", "", "", 5, 5), measured(1e-5, 1e-9)
     for hosts in (slow, {"host0": (1e-5, 1e-9)}, {}):
-        with using(Tuning(origin, between=machine, hosts=hosts)):
+        with using(Tuning(origin, machine, hosts)):
             ours = isthmus.Intracomm(comm.Dup())
             found = ours._context().placement.unequal_hosts
         agree(comm, (found is not None) == (len(hosts) == 5))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -11,7 +11,6 @@ import pytest
 import isthmus
 from isthmus.algorithms.parts.patterns import log2
 from isthmus.choose import between as choose_between
-from isthmus.choose.estimate import MessageCosts
 from isthmus.cost.machine import AlphaBeta
 from isthmus.export.goal import goal
 from isthmus.export.simgrid import trace
@@ -23,6 +22,7 @@ from isthmus.verify.contracts import Contract
 from isthmus.verify.errors import BadOrder, ScheduleError
 from isthmus.verify.reference_machine import run
 from isthmus.verify.verify import WrongResult, verify
+from measured import measured
 
 MODEL = AlphaBeta(2e-6, 1e-9)
 
@@ -127,8 +127,7 @@ def test_a_paced_reduction_in_pieces():
 
 
 def test_auto_paces_long_blocks_where_partners_must_not_change():
-    near = MessageCosts(5e-4, 1.7e-7)
-    far = replace(near, changing=1.2)
+    near, far = (measured(5e-4, 1.7e-7, changing=x) for x in (1.0, 1.2))
     taken = [choose_between.alltoall(8, 8, k, far).name for k in (8, 10**6)]
     assert taken == ["rotated", "paced"]
     assert choose_between.alltoall(8, 8, 10**6, near).name == "rotated"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,15 +12,16 @@ from isthmus.choose import between as choose_between, choose, estimate, inside
 from isthmus.choose.between import TrialTimes
 from isthmus.choose.choice import choice
 from isthmus.choose.choose import Choice
-from isthmus.choose.estimate import MessageCosts
 from isthmus.collectives.records import COLLECTIVES, schedule
 from isthmus.cost.machine import AlphaBeta
 from isthmus.distributions import PAPER_DISTRIBUTIONS, counts
 from isthmus.schedules import registry
 from isthmus.schedules.registry import resolve
+from measured import measured
 
 #: a network, whose library has a ring with whole blocks and is as fast as we are
-NETWORK = MessageCosts(2e-6, 1 / 12e9)
+NETWORK = measured(2e-6, 1 / 12e9)
+SHARED = measured(2e-6, 1 / 12e9, sharing=16)
 
 
 def chosen(kind, p, m, machine=NETWORK, **options):
@@ -33,7 +35,7 @@ def never():
 
 def test_small_or_simple_cases_need_no_measurement():
     for kind in PAPER_DISTRIBUTIONS:
-        few = np.array(counts(kind, 9, choose.BUILT_IN.small - 1))
+        few = np.array(counts(kind, 9, choose.SHORT_BYTES - 1))
         assert choose.allgatherv(few, never).name == "library"
         for p in (1, 2):
             much = np.array(counts(kind, p, 1 << 30))
@@ -53,7 +55,7 @@ def test_small_or_simple_cases_need_no_measurement():
 def test_equal_blocks_are_left_to_a_library_that_does_them_well():
     for p in (3, 8, 64):
         assert chosen("regular", p, 1 << 24) == "library"
-        slow = replace(NETWORK, library=2.0)
+        slow = measured(2e-6, 1 / 12e9, slowdown=2.0)
         assert chosen("regular", p, 1 << 24, slow) != "library"
 
 
@@ -64,16 +66,15 @@ def test_unequal_blocks_are_not(kind):
 
 
 def test_nothing_is_gained_by_a_pipeline_where_all_share_one_processor():
-    shared = MessageCosts(2e-5, 1e-10, gamma=1e-10, piece=32 << 10)
+    shared = measured(2e-5, 1e-10, together=1e-10, piece_bytes=32 << 10)
     for kind in ("broadcast", "spike", "linear"):
         assert chosen(kind, 8, 1 << 23, shared) == "recursive_doubling"
         assert chosen(kind, 7, 1 << 23, shared) == "bruck"
 
 
 def test_a_shared_way_out_of_a_node_is_taken_by_one_process():
-    shared = replace(NETWORK, sharing=16)
     for kind in ("broadcast", "spike", "geometric"):
-        assert chosen(kind, 256, 1 << 28, shared) == "node_ring"
+        assert chosen(kind, 256, 1 << 28, SHARED) == "node_ring"
 
 
 @pytest.mark.parametrize("kind", PAPER_DISTRIBUTIONS)
@@ -101,17 +102,17 @@ def test_in_one_memory_a_library_that_cuts_nothing_is_passed_over_for_much_only(
     """Times of short blocks in node memory say little about long blocks."""
     sizes = np.full(4, 1 << 24)
     for library, passed_over in ((1.4, False), (1.7, True)):
-        here = MessageCosts(1e-5, 1e-10, gamma=1e-10, library=library)
+        costs = partial(measured, 1e-5, 1e-10, together=1e-10, slowdown=library)
+        here, there = costs(), costs(changing=1.15)
         choice = choose.allgatherv(sizes, lambda here=here: here)
         assert (choice.name != "library") == passed_over
-        there = replace(here, changing=1.15)
         choice = choose.allgatherv(sizes, lambda there=there: there)
         assert choice.name != "library"
 
 
 def test_a_byte_that_all_ranks_of_a_node_need_crosses_their_port_once():
     """Long messages take the time of the port, however fast short messages were."""
-    machine = MessageCosts(1e-5, 1e-8, sharing=4, changing=1.25)
+    machine = measured(1e-5, 1e-8, sharing=4, changing=1.25)
     byte_times = choose_between.per_byte("inter_reduce_scatter", 8, 8, machine, 1)
     times = TrialTimes((8, 4096), dict.fromkeys(byte_times, (1e-4, 1e-4)), byte_times)
     flat, candidates = Choice("chain", "first"), ["flat", "node_aware", "native"]
@@ -124,7 +125,7 @@ def test_a_byte_that_all_ranks_of_a_node_need_crosses_their_port_once():
 
 
 def test_a_long_vector_goes_down_a_chain_if_that_comes_to_a_node_once():
-    machine = MessageCosts(1e-5, 1e-8, sharing=4, changing=1.25)
+    machine = measured(1e-5, 1e-8, sharing=4, changing=1.25)
     flat, candidates = Choice("chain", "first"), ["flat", "node_aware"]
     for nodes, best in (([0, 0, 1, 1], "chain"), ([0, 1, 0, 1], "node_aware")):
         times = choose_between.most_visits(nodes)
@@ -183,10 +184,9 @@ def test_an_alltoallv_asks_only_in_groups_where_that_may_pay():
 
 
 def test_pat_is_for_nodes_whose_ranks_share_a_port():
-    shared = replace(NETWORK, sharing=16)
     nodes = [r // 16 for r in range(256)]
     each = np.full(256, 2000)
-    assert choose.allgatherv(each, lambda: shared, nodes=nodes).name == "pat"
+    assert choose.allgatherv(each, lambda: SHARED, nodes=nodes).name == "pat"
     assert choose.allgatherv(each, network, nodes=range(256)).name != "pat"
 
 

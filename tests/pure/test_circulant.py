@@ -9,7 +9,6 @@ import isthmus
 from isthmus.algorithms.allgatherv_circulant import best_n, circulant
 from isthmus.algorithms.parts.circulant import receive_table, receives, rounds, skips
 from isthmus.choose import estimate
-from isthmus.choose.estimate import MessageCosts
 from isthmus.cost.machine import AlphaBeta
 from isthmus.schedules.early_receives import posting
 from isthmus.schedules.ir import Recv, Send
@@ -150,5 +149,5 @@ def test_the_chosen_number_of_parts_is_close_to_the_best(kind):
     assert simulated(n) <= 1.08 * best
     if kind in ("regular", "broadcast", "spike"):
         assert simulated(n) == pytest.approx(best, rel=2e-3)
-        claimed = estimate.circulant(np.array(counts), MessageCosts(STARTUPS, 1.0))
+        claimed = estimate.circulant(np.array(counts), AlphaBeta(STARTUPS, 1.0))
         assert simulated(n) == pytest.approx(claimed, rel=2e-3)

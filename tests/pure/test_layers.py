@@ -90,17 +90,20 @@ def test_the_classes_are_light_to_import():
     assert folders == {"mpi", "settings"}
 
 
-def test_a_choice_needs_no_model_of_costs():
-    """A program that only communicates imports no cost models and no pictures."""
+def test_a_choice_needs_no_simulator():
+    """A program that only communicates imports no simulator and no pictures."""
     code = (
         "import isthmus.choose.between, isthmus.collectives.records, sys; "
         "print(*(m for m in sys.modules if m.partition('.')[0] == 'isthmus'))"
     )
     argv = [sys.executable, "-c", code]
     process = subprocess.run(argv, check=True, timeout=600, stdout=-1, text=True)
-    folders = {name.split(".")[1] for name in process.stdout.split() if "." in name}
+    names = process.stdout.split()
+    folders = {name.split(".")[1] for name in names if "." in name}
     assert "choose" in folders
-    assert not folders & {"cost", "draw", "explore", "bench"}
+    assert not folders & {"draw", "explore", "bench"}
+    of_costs = {name for name in names if name.startswith("isthmus.cost.")}
+    assert of_costs <= {"isthmus.cost.machine"}
 
 
 def test_an_unknown_name_is_an_attribute_error():

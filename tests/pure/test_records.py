@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from isthmus.algorithms.parts import stages
+from isthmus.choose import estimate
 from isthmus.choose.choose import BUILT_IN, inter_allgatherv
-from isthmus.choose.estimate import MessageCosts
 from isthmus.collectives.known import Equal, Summed, listed, unit_of
 from isthmus.collectives.placement import Placement
 from isthmus.collectives.records import COLLECTIVES
@@ -19,6 +19,7 @@ from isthmus.schedules.early_receives import posting
 from isthmus.schedules.ir import Recv
 from isthmus.schedules.program import reads, writes
 from isthmus.schedules.registry import algorithms
+from measured import measured
 from sampling import LONG
 
 NAMES = [
@@ -49,7 +50,9 @@ def between(name, a, b, machine=BUILT_IN, nodes=()):
     knowledge."""
     unit = unit_of(a.bits | b.bits)
     placement = Placement(
-        nodes, startup_bytes=machine.startup_bytes, ring_bytes=machine.ring
+        nodes,
+        startup_bytes=machine.startup_bytes,
+        ring_bytes=estimate.ring_bytes(machine),
     )
     sizes = {"a": a.blocks(unit), "b": b.blocks(unit)}
     name = auto(a, b, machine) if name == "auto" else name
@@ -103,7 +106,7 @@ def test_the_choice_is_the_same_on_every_rank_and_follows_the_sizes():
 
 
 def test_on_a_network_long_shares_go_in_laps():
-    network = MessageCosts(1e-3, 1.25e-7, changing=1.25)  # 8000 bytes in a start-up
+    network = measured(1e-3, 1.25e-7, changing=1.25)  # 8000 bytes in a start-up
     for share, name in ((1 << 11, "segmented"), (32_000, "pipelined(parts=2)")):
         assert auto(Equal(20, share), Equal(20, share), network) == name
     endless = Equal(20, 1 << 40)
@@ -113,7 +116,7 @@ def test_on_a_network_long_shares_go_in_laps():
 
 
 def test_a_giant_block_on_a_network_enters_where_others_send():
-    network = MessageCosts(2.6e-4, 1.6e-8, changing=1.25)  # 16 KiB in a start-up
+    network = measured(2.6e-4, 1.6e-8, changing=1.25)  # 16 KiB in a start-up
     giant, equal = listed([64 << 20] + [0] * 15), listed([4 << 20] * 16)
     for groups in ((giant, equal), (equal, giant), (giant, giant)):
         assert auto(*groups, network) == "moving_entry"
@@ -127,9 +130,7 @@ def test_its_pieces_follow_the_machine_and_the_nodes():
     giant, equal = listed([1 << 20, 0, 0]), listed([1 << 18] * 3)
     nodes, pieces = (0, 1, 1, 2, 2, 3), []
     for alpha in (1e-6, 1e-4):
-        schedule = between(
-            "moving_entry", giant, equal, MessageCosts(alpha, 1e-9), nodes
-        )
+        schedule = between("moving_entry", giant, equal, measured(alpha, 1e-9), nodes)
         UserSchedule.of(schedule).verify()
         rounds = schedule.rank(3)
         pieces.append(sum(isinstance(c, Recv) for x in rounds for c in x.comm))

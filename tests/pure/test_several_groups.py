@@ -10,7 +10,6 @@ import isthmus
 from isthmus.algorithms.multi_allgatherv import best_size
 from isthmus.choose import several
 from isthmus.choose.choose import BUILT_IN
-from isthmus.choose.estimate import MessageCosts
 from isthmus.collectives.placement import Placement
 from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.machine import AlphaBeta
@@ -18,8 +17,9 @@ from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Round, Send, Span
 from isthmus.schedules.program import fused
 from isthmus.verify.verify import WrongResult, verify
+from measured import measured
 
-NETWORK = MessageCosts(2e-6, 1 / 12e9)
+NETWORK = measured(2e-6, 1 / 12e9)
 #: where only bytes count, and where only rounds do
 BYTES, ROUNDS = AlphaBeta(0.0, 1.0), AlphaBeta(1.0, 0.0)
 

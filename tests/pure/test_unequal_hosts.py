@@ -10,11 +10,11 @@ import pytest
 from isthmus import schedule
 from isthmus.choose import inside
 from isthmus.choose.between import rooted_blocks, rooted_vector
-from isthmus.choose.estimate import MessageCosts
 from isthmus.choose.unequal_hosts import times as unequal_times
 from isthmus.cost.machine import AlphaBeta, Unequal
 from isthmus.schedules.hosts import Hosts
 from isthmus.schedules.registry import algorithms
+from measured import measured
 from sampling import LONG
 
 TREES = ("fastest_node_first", "speed_partitioned")
@@ -76,7 +76,7 @@ def test_short_data_are_twice_as_fast_as_by_the_best_that_knows_no_hosts(
 
 @pytest.mark.parametrize("collective", ["inter_bcast", "inter_reduce"])
 def test_auto_takes_what_is_fastest_on_these_hosts(collective):
-    machine, sizes = MessageCosts(50e-6, 1.7e-7), (7, 1 << 12)
+    machine, sizes = measured(50e-6, 1.7e-7), (7, 1 << 12)
     assert rooted_vector(collective, *sizes, machine).name not in TREES
     choice = rooted_vector(collective, *sizes, machine, hosts=SLOW)
     model, size = Unequal(SLOW), {"q": 7, "m": 1 << 12}
@@ -91,7 +91,7 @@ def test_auto_takes_what_is_fastest_on_these_hosts(collective):
 
 
 def test_auto_takes_a_tree_for_blocks_of_some_size_and_inside_a_group():
-    machine = MessageCosts(50e-6, 1.7e-7)
+    machine = measured(50e-6, 1.7e-7)
     few = Hosts(SLOW.alphas, tuple(x / 3 for x in SLOW.betas))
     taken = {
         rooted_blocks("inter_gather", 7, 1 << k, machine, few).name for k in range(20)
@@ -104,7 +104,7 @@ def test_auto_takes_a_tree_for_blocks_of_some_size_and_inside_a_group():
 
 @pytest.mark.parametrize("collective", ["reduce", "gatherv", "scatterv"])
 def test_auto_inside_a_group_takes_what_is_fastest_on_these_hosts(collective):
-    machine, model, taken = MessageCosts(50e-6, 1.7e-7), Unequal(SLOW), set()
+    machine, model, taken = measured(50e-6, 1.7e-7), Unequal(SLOW), set()
     for n in (1 << 4, 1 << 10, 1 << 14):
         known = 8, n, lambda: machine
         if collective == "reduce":
@@ -127,7 +127,7 @@ def test_auto_inside_a_group_takes_what_is_fastest_on_these_hosts(collective):
 def test_short_data_on_slow_links_are_left_to_the_library():
     """Slow hosts with the start-up time of fast hosts, and slow hosts with longer
     start-ups."""
-    machine = MessageCosts(50e-6, 1.7e-7)
+    machine = measured(50e-6, 1.7e-7)
     links = Hosts((50e-6,) * 8, SLOW.betas)
     for hosts, n, is_left in ((links, 1 << 10, True), (SLOW, 1 << 10, False)):
         known = 8, n, lambda: machine
@@ -138,7 +138,7 @@ def test_short_data_on_slow_links_are_left_to_the_library():
 
 
 def test_operators_in_rank_order_have_no_tree_for_unequal_hosts():
-    machine = MessageCosts(50e-6, 1.7e-7)
+    machine = measured(50e-6, 1.7e-7)
     choice, _ = inside.reduce(8, 1 << 10, lambda: machine, False, 2, SLOW)
     assert choice.name == "binomial"
 

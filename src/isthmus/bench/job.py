@@ -17,7 +17,7 @@ from .. import distributions
 from ..collectives.collective import BETWEEN
 from ..collectives.records import COLLECTIVES, record_of, schedule
 from ..cost.limit import Crossing, crossing
-from ..predict.tuned import Tuned
+from ..cost.machine import Machine
 from ..redistribution.cases import REDISTRIBUTION_KINDS, layouts
 from ..redistribution.schedule import schedule as redistribution
 from ..schedules.registry import algorithms, with_startup
@@ -162,8 +162,8 @@ def planned(case: BenchCase, algorithm: str, model: Model) -> Schedule:
     On a tuned machine the algorithm reckons with the measured start-up, as a call does.
     """
     name, sizes = _sizes(case)
-    if isinstance(model, Tuned):
-        algorithm = with_startup(name, algorithm, model.costs.startup_bytes)
+    if isinstance(model, Machine) and model.library is not None:
+        algorithm = with_startup(name, algorithm, model.startup_bytes)
     return schedule(name, algorithm, **sizes)
 
 

@@ -166,7 +166,7 @@ class Stand:
             spec = [recv, [n // recv.itemsize for n in sizes[self.sender_side]]]
         return CheckedCall((send, spec), recv, expected)
 
-    def _call(self, case: BenchCase) -> CheckedCall:
+    def checked_call(self, case: BenchCase) -> CheckedCall:
         """The call of a case with its buffers, made once for all contenders."""
         if self._case != case:
             self._case, self._checked_call = case, self._make_call(case)
@@ -182,7 +182,7 @@ class Stand:
         """The trial of a contender in a case."""
         if case.op == "redistribution":
             return self._redistribution(case, contender)
-        arguments, recv, expected = self._call(case)
+        arguments, recv, expected = self.checked_call(case)
         if contender.algorithm == "copy":
             return Trial(lambda: np.copyto(recv, expected), recv, expected)
         name = case.op.capitalize()

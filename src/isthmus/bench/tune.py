@@ -1,4 +1,4 @@
-"""The measurement behind `isthmus tune`: the cost of messages, then crossover sizes."""
+"""The measurement behind `isthmus tune`: the machine, then predictions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..choose.tuning import Tuning
 from ..units import show_bytes
-from . import crossovers
+from . import predictions
 from .compare import compare
 from .launch import Tell
 from .outcome import Outcome, ProgressReport
@@ -17,7 +17,7 @@ SHARE_FOR_MESSAGES = 0.1
 
 @dataclass(frozen=True)
 class TuningResult:
-    """A tuning, and the outcomes of the cases by which it was corrected."""
+    """A tuning, and the outcomes of the cases that it predicts."""
 
     tuning: Tuning
     outcomes: tuple[Outcome, ...]
@@ -32,7 +32,7 @@ def measure(seconds: float, tell: Tell) -> None:
     comm = world()
     tell(ProgressReport("messages", 0.0))
     tuning = measure_tuning(comm)
-    jobs = crossovers.tuning_jobs(comm.size, tuning.widest, seconds)
+    jobs = predictions.tuning_jobs(comm.size, tuning.machine, seconds)
     total = sum(len(job.cases) for job in jobs)
     outcomes: list[Outcome] = []
     with using(tuning):
@@ -43,9 +43,9 @@ def measure(seconds: float, tell: Tell) -> None:
                     SHARE_FOR_MESSAGES
                     + (1 - SHARE_FOR_MESSAGES) * len(outcomes) / total
                 )
-                words = f"{crossovers.kind(case)}, {show_bytes(case.each)}"
+                words = f"{predictions.kind(case)}, {show_bytes(case.each)}"
                 tell(ProgressReport(words, part))
                 outcomes.append(compare(stand, case, job))
             stand.free()
     comm.Free()
-    tell(TuningResult(crossovers.conclude(tuning, outcomes), tuple(outcomes)))
+    tell(TuningResult(tuning, tuple(outcomes)))

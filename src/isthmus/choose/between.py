@@ -17,11 +17,11 @@ from ..algorithms.parts.patterns import log2
 from ..algorithms.parts.turns import PIECE_STARTUPS
 from ..collectives.collective import BLOCK, BLOCKS, VECTOR
 from ..collectives.records import COLLECTIVES
+from ..cost.machine import Machine
 from ..schedules.hosts import Hosts
 from ..schedules.registry import find, named
 from . import unequal_hosts
 from .choose import Choice
-from .estimate import MessageCosts
 
 #: the candidates: without node memory, with node memory, and the library's own call
 FLAT, WITH_NODE_MEMORY, LIBRARY_CALL = "flat", "node_aware", "native"
@@ -48,9 +48,7 @@ def cheapest(times: dict[str, float], case: str) -> Choice:
     return Choice(best, f"for {case}: {listed}")
 
 
-def _pipelined(
-    fill: int, m: int, machine: MessageCosts, slowdown: float = 1.0
-) -> float:
+def _pipelined(fill: int, m: int, machine: Machine, slowdown: float = 1.0) -> float:
     """The time of m bytes in the best number of parts, after `fill` rounds that fill
     the pipeline. A byte takes `slowdown` times beta."""
     alpha, moved = machine.alpha, m * slowdown * machine.beta
@@ -61,7 +59,7 @@ def rooted_vector(
     collective: str,
     q: int,
     m: int,
-    machine: MessageCosts,
+    machine: Machine,
     commutative: bool = True,
     hosts: Hosts | None = None,
 ) -> Choice:
@@ -90,7 +88,7 @@ def rooted_vector(
 
 
 def rooted_blocks(
-    collective: str, q: int, k: int, machine: MessageCosts, hosts: Hosts | None = None
+    collective: str, q: int, k: int, machine: Machine, hosts: Hosts | None = None
 ) -> Choice:
     """The algorithm of Gather or Scatter, of k bytes a rank between a root and q ranks.
 
@@ -104,7 +102,7 @@ def rooted_blocks(
         return cheapest(simulated, case)
     moved = q * k * machine.beta
     times = {
-        "linear": machine.alpha + q * machine.message + moved,
+        "linear": machine.alpha + (q - 1) * machine.gap + moved,
         # blocks that wait in the tree are copied once more
         "binomial": log2(q + 1) * machine.alpha + 1.5 * moved,
     }
@@ -112,7 +110,7 @@ def rooted_blocks(
 
 
 def reduction(
-    collective: str, p: int, q: int, m: int, machine: MessageCosts, commutative: bool
+    collective: str, p: int, q: int, m: int, machine: Machine, commutative: bool
 ) -> Choice:
     """The algorithm of Allreduce or Reduce_scatter, of m bytes a rank, between groups
     of p and q."""
@@ -133,12 +131,12 @@ def reduction(
     return cheapest(times, f"{m} bytes in groups of {p} and {q}")
 
 
-def alltoall(p: int, q: int, k: int, machine: MessageCosts) -> Choice:
+def alltoall(p: int, q: int, k: int, machine: Machine) -> Choice:
     """The algorithm of Alltoall between groups of p and q, of blocks of at most k
     bytes."""
     most, moved = max(p, q), max(p, q) * k * machine.beta
     bruck = find("inter_alltoall", "bruck").cost
-    further = (most - 1) * machine.message
+    further = (most - 1) * machine.gap
     changing = machine.changing if most > 1 else 1.0
     times = {
         "rotated": machine.alpha + further + moved * changing,
@@ -155,7 +153,7 @@ def most_visits(nodes: Sequence[int]) -> int:
 
 
 def per_byte(
-    collective: str, p: int, q: int, machine: MessageCosts, visits: int
+    collective: str, p: int, q: int, machine: Machine, visits: int
 ) -> dict[str, tuple[float, float]]:
     """Of each candidate the seconds that a byte of a short and of a long block or
     vector takes on the port of a node.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..collectives.collective import BETWEEN, Collective, Sizes
+from ..cost.machine import Machine
 from ..schedules.registry import algorithms
 from .between import cheapest
 from .choose import Choice
-from .estimate import MessageCosts
 
 #: names of sizes in elements, in the order of the arguments of a closed form
 _AMOUNTS = ("m", "k", "ka", "kb")
@@ -16,7 +16,7 @@ def by_cost(
     record: Collective,
     sizes: Sizes,
     unit: int,
-    machine: MessageCosts,
+    machine: Machine,
     *,
     is_ordered: bool = False,
 ) -> Choice:

@@ -18,16 +18,16 @@ from ..collectives.collective import (
     Sizes,
 )
 from ..collectives.records import OF_MPI
+from ..cost.machine import Machine
 from . import between, choose, inside, several
 from .by_cost import by_cost
 from .choose import Choice
-from .estimate import MessageCosts
 
 #: the choice where isthmus has no candidate beside the MPI library's own call
 _NATIVE_CALL = Choice("library", "as isthmus has no better one")
 
 
-def choice(record: Collective, sizes: Sizes, machine: MessageCosts) -> Choice | None:
+def choice(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
     """The algorithm of a collective, with the reason.
 
     None where the choice depends on values of several ranks, which only a communicator
@@ -47,7 +47,7 @@ def choice(record: Collective, sizes: Sizes, machine: MessageCosts) -> Choice | 
     return several.allgatherv(counts, machine)
 
 
-def _between(record: Collective, sizes: Sizes, machine: MessageCosts) -> Choice | None:
+def _between(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
     if record.is_rooted and record.gives == VECTOR:
         return between.rooted_vector(record.name, sizes["q"], sizes["m"], machine)
     if record.is_rooted and record.is_irregular:
@@ -76,25 +76,23 @@ def _vector(sizes: Sizes) -> int:
     return int(sizes["p"] * sizes["ka"])
 
 
-def _inside(record: Collective, sizes: Sizes, machine: MessageCosts) -> Choice | None:
+def _inside(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
     if record.is_rooted and (record.gives != VECTOR or record.combines):
         return _NATIVE_CALL
     (p,) = record.ranks(sizes)
     if record.gives == BLOCK:
         counts = np.array(sizes["counts"], np.int64)
-        return choose.allgatherv(counts, lambda: machine, True, machine.small)
+        return choose.allgatherv(counts, lambda: machine, True)
     if record.is_rooted:
-        comparison = inside.bcast(p, sizes["m"], lambda: machine, machine.small)
+        comparison = inside.bcast(p, sizes["m"], lambda: machine)
     elif record.combines and record.gets == VECTOR:
-        comparison = inside.allreduce(
-            p, sizes["m"], lambda: machine, True, machine.small
-        )
+        comparison = inside.allreduce(p, sizes["m"], lambda: machine, True)
     elif record.combines:
         counts = np.array(sizes["counts"], np.int64)
-        comparison = inside.reduce_scatter(counts, lambda: machine, True, machine.small)
+        comparison = inside.reduce_scatter(counts, lambda: machine, True)
     elif record.is_irregular:
         return None
     else:
-        comparison = inside.alltoall(p, sizes["k"], lambda: machine, machine.small)
+        comparison = inside.alltoall(p, sizes["k"], lambda: machine)
     own_choice, is_library_faster = comparison
     return Choice("library", own_choice.why) if is_library_faster else own_choice

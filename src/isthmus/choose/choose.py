@@ -10,19 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 
 import numpy as np
 
 from ..algorithms.moving_entry import EXTRA_ROUNDS
+from ..algorithms.parts.patterns import log2
 from ..algorithms.parts.stages import stage_for
+from ..cost.machine import Level, LibraryCalls, Machine
 from . import estimate
-from .estimate import MessageCosts
 
 #: the costs of messages in the memory of a node, until they are measured
-BUILT_IN = MessageCosts(alpha=8e-6, beta=2e-10)
-#: the costs of messages between nodes, until they are measured
-NETWORK = MessageCosts(alpha=1e-5, beta=1e-9)
+BUILT_IN = Machine((Level(None, 8e-6, 2e-10, gap=1e-6),), library=LibraryCalls())
+#: the costs of messages between nodes, until they are measured; bytes whose partner
+#: changes take as much longer on labs with TCP
+NETWORK = Machine(
+    (Level(None, 1e-5, 1e-9, gap=1e-6, changing=1.25),), library=LibraryCalls()
+)
+#: for fewer bytes in all, nothing beats the MPI library's own call inside a group
+SHORT_BYTES = 1 << 16
 
 #: the most peers of a direct exchange: with more, a block crosses a wire too often
 MAX_DIRECT_PEERS = 16
@@ -37,31 +43,32 @@ MARGIN_OF_UNCUT_BLOCKS = 0.65
 MAX_INT = (1 << 31) - 1
 
 
-def _direct(
-    p: int, q: int, a: int, b: int, largest: int, machine: MessageCosts
-) -> float:
+def _direct(p: int, q: int, a: int, b: int, largest: int, machine: Machine) -> float:
     """The time of the direct algorithm: each rank sends its block to all ranks of the
     remote group, and receives that group's total."""
     peers = max(p, q)
     nbytes = machine.far * max(a, b, peers * largest)
-    return machine.alpha + peers * machine.message + nbytes * machine.beta
+    return _round(machine, peers) + nbytes * machine.beta
 
 
-def _balanced(
-    p: int, q: int, a: int, b: int, largest: int, machine: MessageCosts
-) -> float:
+def _round(machine: Machine, messages: int) -> float:
+    """The seconds of a round with short messages, as many from each rank."""
+    return machine.alpha + (messages - 1) * machine.gap
+
+
+def _balanced(p: int, q: int, a: int, b: int, largest: int, machine: Machine) -> float:
     """The time of an exchange of shares, then an allgather in each group."""
     few, many = sorted((p, q))
-    rounds = 1 + max(
-        n - 1 if stage_for(n, nbytes, machine.ring) == "ring" else (n - 1).bit_length()
+    ring_bytes = estimate.ring_bytes(machine)
+    rounds = max(
+        n - 1 if stage_for(n, nbytes, ring_bytes) == "ring" else log2(n)
         for n, nbytes in ((p, b), (q, a))
     )
-    messages = ceil(many / few) + rounds
     moved = (max(a, b) + machine.sharing * largest) * machine.beta
-    return rounds * machine.alpha + messages * machine.message + moved
+    return _round(machine, ceil(many / few)) + rounds * machine.alpha + moved
 
 
-def _moving_entry(p: int, q: int, a: int, b: int, machine: MessageCosts) -> float:
+def _moving_entry(p: int, q: int, a: int, b: int, machine: Machine) -> float:
     """The time of the moving entry, with pieces of the best size: the rounds of the
     data, and the extra rounds of the algorithm."""
     moved = max(a, b) * machine.beta
@@ -76,7 +83,7 @@ def inter_allgatherv(
     b: int,
     largest: int,
     is_irregular: bool,
-    machine: MessageCosts = BUILT_IN,
+    machine: Machine = BUILT_IN,
 ) -> str:
     """The algorithm for groups of p and q ranks that send a and b bytes, in blocks of
     at most `largest`."""
@@ -109,12 +116,18 @@ class Choice:
 
 
 def faster_than_library(
-    ours: dict[str, float], library: float, case: str, machine: MessageCosts
+    ours: dict[str, float], library: float, case: str, machine: Machine
 ) -> Choice:
-    """The best algorithm if clearly faster than the library's call, else the call."""
+    """The best algorithm if clearly faster than the library's call, else the call.
+
+    The call is no candidate on a machine without a description of such calls.
+    """
     best = min(ours, key=lambda name: ours[name])
-    shares_memory = machine.gamma > 0 and machine.changing <= 1
-    is_uncut = shares_memory and not machine.piece
+    level, calls = machine.levels[-1], machine.library
+    shares_memory = level.together > 0 and level.changing <= 1
+    is_uncut = shares_memory and calls is not None and not calls.piece_bytes
+    if calls is None:
+        library = inf
     won = ours[best] <= (MARGIN_OF_UNCUT_BLOCKS if is_uncut else MARGIN) * library
     times = ", ".join(f"{name} {1e6 * t:.0f} µs" for name, t in ours.items())
     why = (
@@ -126,22 +139,21 @@ def faster_than_library(
 
 def allgatherv(
     counts: np.ndarray,
-    machine: Callable[[], MessageCosts],
+    machine: Callable[[], Machine],
     is_irregular: bool = True,
-    small: int = BUILT_IN.small,
     nodes: Sequence[int] = (),
 ) -> Choice:
     """The choice inside a group, for contributions of `counts` bytes.
 
     The machine is a function, since a communicator measures the costs when they are
-    first needed: not below `small` bytes in all. `nodes` has the node of each rank.
+    first needed: not below SHORT_BYTES in all. `nodes` has the node of each rank.
     """
     p, m = len(counts), int(counts.sum())
     if p == 1:
         return Choice("ring", "which is a copy for one process")
-    if p == 2 and (is_irregular or m >= small):
+    if p == 2 and (is_irregular or m >= SHORT_BYTES):
         return Choice("ring", "which is one message each way for two processes")
-    if m < small:
+    if m < SHORT_BYTES:
         return Choice("library", f"for only {m} bytes in all")
     if counts.max() > MAX_INT:
         return Choice("blocked_ring", "for blocks that an int cannot count")

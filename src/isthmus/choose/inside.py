@@ -12,11 +12,11 @@ import numpy as np
 
 from ..algorithms.alltoallv import digits
 from ..algorithms.parts.patterns import log2
+from ..cost.machine import LibraryCalls, Machine
 from ..schedules.hosts import MIN_UNEQUAL_RATIO, Hosts
 from ..schedules.registry import find
 from . import estimate, unequal_hosts
-from .choose import BUILT_IN, MARGIN, MAX_INT, Choice, faster_than_library
-from .estimate import MessageCosts
+from .choose import MARGIN, MAX_INT, SHORT_BYTES, Choice, faster_than_library
 
 #: the best algorithm of isthmus, and whether the library's own call is faster
 Comparison = tuple[Choice, bool]
@@ -36,16 +36,17 @@ def fallback(name: str, why: str) -> Comparison:
 
 
 def _compared_with_call(
-    ours: dict[str, float], library: float, case: str, machine: MessageCosts
+    ours: dict[str, float], library: float, case: str, machine: Machine
 ) -> Comparison:
+    calls = machine.library or LibraryCalls()
     # A slow Allgather of the library says nothing about its other calls: with
-    # `machine.library` above 1, a doubling was chosen here that took 1.3 times as long
+    # a `slowdown` above 1, a doubling was chosen here that took 1.3 times as long
     # as MPICH's Allreduce.
-    return _compared(ours, library * min(machine.library, 1.0), case, machine)
+    return _compared(ours, library * min(calls.slowdown, 1.0), case, machine)
 
 
 def _compared(
-    ours: dict[str, float], library: float, case: str, machine: MessageCosts
+    ours: dict[str, float], library: float, case: str, machine: Machine
 ) -> Comparison:
     choice = faster_than_library(ours, library, case, machine)
     best = min(ours, key=lambda name: ours[name])
@@ -63,14 +64,13 @@ def _is_short_on_links(nbytes: int, hosts: Hosts | None) -> bool:
 def bcast(
     p: int,
     nbytes: int,
-    machine: Callable[[], MessageCosts],
-    small: int = BUILT_IN.small,
+    machine: Callable[[], Machine],
     root: int = 0,
     hosts: Hosts | None = None,
 ) -> Comparison:
     """The choice for Bcast, from a root to p ranks; `hosts` only if unequal."""
     case = f"{nbytes} bytes on {p} processes"
-    is_short = nbytes < small and hosts is None
+    is_short = nbytes < SHORT_BYTES and hosts is None
     if p <= 2 or is_short or _is_short_on_links(nbytes, hosts):
         return fallback("binomial", f"for {case}")
     if nbytes > MAX_INT:
@@ -91,7 +91,7 @@ def bcast(
 def reduce(
     p: int,
     nbytes: int,
-    machine: Callable[[], MessageCosts],
+    machine: Callable[[], Machine],
     commutative: bool,
     root: int = 0,
     hosts: Hosts | None = None,
@@ -101,7 +101,7 @@ def reduce(
     Equal hosts (`hosts` is None) are left to the library.
     """
     case = f"{nbytes} bytes on {p} processes"
-    is_long = nbytes >= BUILT_IN.small and commutative
+    is_long = nbytes >= SHORT_BYTES and commutative
     name = "circulant" if is_long else "binomial"
     if nbytes > MAX_INT:
         return Choice(name, "for more bytes than an int can count"), False
@@ -123,7 +123,7 @@ def rooted_blocks(
     collective: str,
     p: int,
     nbytes: int,
-    machine: Callable[[], MessageCosts],
+    machine: Callable[[], Machine],
     root: int = 0,
     hosts: Hosts | None = None,
 ) -> Comparison:
@@ -148,12 +148,11 @@ def rooted_blocks(
 def allreduce(
     p: int,
     m: int,
-    machine: Callable[[], MessageCosts],
+    machine: Callable[[], Machine],
     commutative: bool,
-    small: int = BUILT_IN.small,
 ) -> Comparison:
     """The choice for Allreduce, of vectors of m bytes on p ranks."""
-    if p == 1 or m < small:
+    if p == 1 or m < SHORT_BYTES:
         return fallback("doubling", f"for {m} bytes on {p} processes")
     costs = machine()
 
@@ -179,16 +178,15 @@ def allreduce(
 
 def reduce_scatter(
     counts: np.ndarray,
-    machine: Callable[[], MessageCosts],
+    machine: Callable[[], Machine],
     commutative: bool,
-    small: int = BUILT_IN.small,
 ) -> Comparison:
     """The choice for Reduce_scatter, of blocks of `counts` bytes.
 
     The times are those of an allgatherv, which takes as long backwards as forwards.
     """
     p, m = len(counts), int(counts.sum())
-    if p == 1 or m < small:
+    if p == 1 or m < SHORT_BYTES:
         name = "bruck" if commutative else "pairwise"
         return fallback(name, f"for {m} bytes on {p} processes")
     costs = machine()
@@ -199,24 +197,24 @@ def reduce_scatter(
         ours = {"rotated": pairwise, "circulant": circulant, "bruck": windows}
     else:
         ours = {"pairwise": pairwise}
-        windows = log2(p) * costs.time(1, costs.far * m, p * m)
+        windows = log2(p) * costs.alpha + costs.far * m * costs.beta
     library = min(pairwise, windows)
     return _compared_with_call(ours, library, f"{m} bytes on {p} processes", costs)
 
 
-def _bruck(p: int, k: int, machine: MessageCosts, radix: int) -> float:
+def _bruck(p: int, k: int, machine: Machine, radix: int) -> float:
     levels = digits(p, radix)
     messages = [len(ways) for level in levels for _, ways in level]
     return _exchange(len(levels), len(messages), sum(messages) * k, machine)
 
 
-def _exchange(rounds: int, messages: int, nbytes: int, machine: MessageCosts) -> float:
+def _exchange(rounds: int, messages: int, nbytes: int, machine: Machine) -> float:
     """The time of rounds with `messages` messages and `nbytes` bytes a rank in all."""
-    further = (messages - rounds) * machine.message
+    further = (messages - rounds) * machine.gap
     return rounds * machine.alpha + further + nbytes * machine.far * machine.beta
 
 
-def _exchanges(p: int, k: int, machine: MessageCosts) -> dict[str, float]:
+def _exchanges(p: int, k: int, machine: Machine) -> dict[str, float]:
     times = {"rotated": _exchange(1, p - 1, (p - 1) * k, machine)}
     for radix in (radix for radix in RADICES if radix < p):
         times[f"bruck(radix={radix})"] = _bruck(p, k, machine, radix)
@@ -229,11 +227,9 @@ def _best_radix(times: dict[str, float]) -> dict[str, float]:
     return {name: times[name] for name in dict.fromkeys(("rotated", best))}
 
 
-def alltoall(
-    p: int, k: int, machine: Callable[[], MessageCosts], small: int = BUILT_IN.small
-) -> Comparison:
+def alltoall(p: int, k: int, machine: Callable[[], Machine]) -> Comparison:
     """The choice for Alltoall, of blocks of k bytes on p ranks."""
-    if p <= 2 or p * k < small:
+    if p <= 2 or p * k < SHORT_BYTES:
         return fallback("rotated", f"for {p} blocks of {k} bytes")
     costs = machine()
     ours = _best_radix(_exchanges(p, k, costs))
@@ -243,7 +239,7 @@ def alltoall(
     return _compared_with_call(ours, library, f"{p} blocks of {k} bytes", costs)
 
 
-def asks(p: int, machine: MessageCosts) -> bool:
+def asks(p: int, machine: Machine) -> bool:
     """Whether an Alltoallv on p ranks may gain by asking for the largest block.
 
     True if even empty blocks would gain, together with the messages of their sizes.
@@ -253,7 +249,7 @@ def asks(p: int, machine: MessageCosts) -> bool:
     return least < MARGIN * times["rotated"]
 
 
-def alltoallv(p: int, largest: int, machine: MessageCosts) -> Choice:
+def alltoallv(p: int, largest: int, machine: Machine) -> Choice:
     """The choice for Alltoallv on p ranks, once the largest block is known.
 
     Bruck's algorithm sends the sizes of blocks before the blocks.

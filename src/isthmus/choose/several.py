@@ -8,20 +8,20 @@ import numpy as np
 
 from ..algorithms.multi_allgatherv import best_size, ring_rounds
 from ..algorithms.parts.patterns import log2
+from ..cost.machine import Machine
 from . import estimate
 from .between import cheapest
 from .choose import MAX_DIRECT_PEERS, Choice
-from .estimate import MessageCosts
 
 
-def _direct(counts: Sequence[np.ndarray], machine: MessageCosts) -> float:
+def _direct(counts: Sequence[np.ndarray], machine: Machine) -> float:
     """The time of the direct algorithm: each rank sends its block to all ranks of the
     remote groups."""
     n = sum(len(k) for k in counts)
     peers = [n - len(k) for k in counts]
     sent = max(n * int(k.max()) for n, k in zip(peers, counts, strict=True))
     moved = machine.far * max(sent, _received(counts))
-    return machine.alpha + max(peers) * machine.message + moved * machine.beta
+    return machine.alpha + (max(peers) - 1) * machine.gap + moved * machine.beta
 
 
 def _received(counts: Sequence[np.ndarray]) -> int:
@@ -30,7 +30,7 @@ def _received(counts: Sequence[np.ndarray]) -> int:
     return sum(totals) - min(totals)
 
 
-def _balanced(counts: Sequence[np.ndarray], machine: MessageCosts) -> float:
+def _balanced(counts: Sequence[np.ndarray], machine: Machine) -> float:
     """The time of an exchange of shares between groups, and of an allgather inside each
     group."""
     g, total = len(counts), sum(int(k.sum()) for k in counts)
@@ -43,13 +43,13 @@ def _balanced(counts: Sequence[np.ndarray], machine: MessageCosts) -> float:
     return rounds * machine.alpha + moved * machine.beta
 
 
-def _ring(counts: Sequence[np.ndarray], machine: MessageCosts) -> float:
+def _ring(counts: Sequence[np.ndarray], machine: Machine) -> float:
     """The time of the ring, whose pieces follow each other from group to group."""
     size = best_size(counts, machine.startup_bytes)
     return ring_rounds(counts, size) * (machine.alpha + size * machine.beta)
 
 
-def allgatherv(counts: Sequence[np.ndarray], machine: MessageCosts) -> Choice:
+def allgatherv(counts: Sequence[np.ndarray], machine: Machine) -> Choice:
     """The choice for groups whose ranks contribute `counts` bytes."""
     if len(counts) == 1:
         return Choice("direct", "as there is no other group")

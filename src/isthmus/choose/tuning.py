@@ -1,40 +1,27 @@
-"""Tuning files: the costs of messages on the user's machine, from `isthmus tune`.
+"""Tuning files: the machine as `isthmus tune` measured it, and how it was measured.
 
-A file has the fields of a `MessageCosts` for messages inside a node, and of another for
-messages between nodes; docs/tuning.md shows a file.
+A file describes a machine as shipped ones are described (see cost/machines), with a
+table of the measurement and one of hosts that differ; docs/tuning.md shows a file.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from math import isfinite
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from ..cost.machine import Machine
+from ..cost.placement import on_nodes
 from ..cost.tables import TomlTable, load, text
 from ..settings import TUNING
-from .estimate import MessageCosts
 
 #: the environment variable with the path of the file, or one of NO_FILE_VALUES
 VARIABLE = TUNING
 #: the values of the variable for no file
 NO_FILE_VALUES = ("", "none")
-#: fields of MessageCosts that follow from the communicator, and are in no file
-OTHER_FIELDS = ("sharing", "changing")
-#: fields of MessageCosts in a file, with the comment beside each
-FIELDS = {
-    "alpha": "seconds to start a message",
-    "beta": "seconds a byte, of the longest message of a round",
-    "gamma": "seconds a byte, of all messages of a round together",
-    "message": "seconds for each further message of a round",
-    "library": "the MPI library's call takes so many times what our messages would",
-    "piece": "bytes: into such pieces the MPI library cuts blocks; 0 if it does not",
-    "small": "bytes in all: below, the MPI library's own call is taken",
-    "ring": "bytes a rank: from there, a ring beats few rounds",
-}
 
 
 @dataclass(frozen=True)
@@ -60,77 +47,47 @@ class Origin:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The measured costs of messages inside a node and between nodes, None if unknown;
-    and of unequal hosts, by name, the costs of a message and of a byte."""
+    """A measured machine; and of unequal hosts, by name, the costs of a message and of
+    a byte.
+
+    The machine has a level for messages inside a node, if several processes of a node
+    measured, and one for messages between nodes, if several nodes did.
+    """
 
     origin: Origin
-    inside: MessageCosts | None = None
-    between: MessageCosts | None = None
+    machine: Machine
     hosts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
-    @property
-    def parts(self) -> dict[str, MessageCosts]:
-        """The known costs, by name."""
-        both = {"inside": self.inside, "between": self.between}
-        return {name: machine for name, machine in both.items() if machine is not None}
-
-    def machine(self, nodes: int) -> MessageCosts | None:
-        """The costs between processes on a number of nodes."""
-        return self.between if nodes > 1 else self.inside
-
-    @property
-    def widest(self) -> MessageCosts:
-        """The costs between all processes of the measurement, which fill nodes in
-        order."""
-        costs = self.between or self.inside or _refuse_empty(self.origin.host)
-        processes_per_node = self.origin.each if self.between else self.origin.processes
-        return costs.on([r // processes_per_node for r in range(self.origin.processes)])
-
-
-def _refuse_empty(where: str) -> NoReturn:
-    raise ValueError(f"{where}: neither [inside] nor [between]")
+    def on(self, nodes: Sequence[int]) -> Machine | None:
+        """The machine with ranks on nodes; None where their messages are unknown."""
+        machine = self.machine
+        if len(set(nodes)) > 1:
+            if self.origin.nodes == 1:
+                return None
+            *inside, between = machine.levels
+            roomy = [replace(level, size=len(nodes)) for level in inside]
+            return on_nodes(replace(machine, levels=(*roomy, between)), nodes)
+        if self.origin.nodes == 1:
+            return machine
+        if len(machine.levels) == 1:
+            return None
+        node = replace(machine.levels[0], size=None)
+        library = machine.library and replace(machine.library, slowdown=1.0)
+        return replace(machine, levels=(node,), library=library)
 
 
-def _number(value: Any) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not isfinite(value):
-        raise ValueError(f"{value!r} is not a number")
-    if value < 0:
-        raise ValueError(f"{value!r} is negative")
-    return float(value)
-
-
-def _positive(value: Any) -> float:
-    if not _number(value):
-        raise ValueError("must be above zero")
-    return float(value)
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{value!r} is not a whole number above zero")
+    return value
 
 
 def _host_costs(value: Any) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
-        raise ValueError("must be [seconds to start a message, seconds a byte]")
-    return _number(value[0]), _number(value[1])
+        raise ValueError('must be ["seconds to start a message", "bytes a second"]')
+    from ..cost.machines import seconds, seconds_per_byte
 
-
-def _integer(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is not a whole number of at least 0")
-    return value
-
-
-def _machine(table: TomlTable) -> MessageCosts:
-    """The costs in a table; alpha and beta are required, other fields optional."""
-    values: dict[str, Any] = {}
-    for f in fields(MessageCosts):
-        is_required = f.name in ("alpha", "beta")
-        if f.name in OTHER_FIELDS or not (is_required or f.name in table.values):
-            continue
-        is_positive = is_required or f.name == "library"
-        number = _positive if is_positive else _number
-        read = _integer if f.type == "int" else number
-        values[f.name] = table.take(f.name, read)
-    table.check_rest()
-    return MessageCosts(**values)
+    return float(seconds(value[0])), float(seconds_per_byte(value[1]))
 
 
 def _origin(table: TomlTable) -> Origin:
@@ -139,59 +96,41 @@ def _origin(table: TomlTable) -> Origin:
         key: table.take(key, read) for key, read in readers.items()
     }
     table.check_rest()
-    for key in ("processes", "nodes"):
-        if not values[key]:
-            raise table.error(key, "must be above zero")
     return Origin(**values)
-
-
-def is_tuning(path: str | Path) -> bool:
-    """Whether a file is a tuning file, and not the description of a machine."""
-    try:
-        return "measured" in load(Path(path))
-    except (FileNotFoundError, ValueError):
-        return False
 
 
 def read(path: str | Path) -> Tuning:
     """The tuning of a file; a ValueError names the defect of a wrong file."""
+    from ..cost import machines  # without a file, a communicator needs no reader
+
     try:
         table = TomlTable(str(path), load(Path(path)))
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; isthmus tune writes one") from None
     origin = _origin(table.table("measured"))
-    names = [name for name in ("inside", "between") if name in table.values]
-    machines = {name: _machine(table.table(name)) for name in names}
     hosts = table.table("hosts") if "hosts" in table.values else TomlTable("", {})
     host_costs = {name: hosts.take(name, _host_costs) for name in [*hosts.values]}
+    machine = machines.take(table)
     table.check_rest()
-    if not machines:
-        _refuse_empty(str(path))
-    return Tuning(origin, **machines, hosts=host_costs)
+    return Tuning(origin, machine, host_costs)
 
 
 def written(tuning: Tuning) -> str:
     """The text of a tuning file."""
+    from ..cost import machines
+
     lines = ["# What messages cost, for isthmus to choose by; written by isthmus tune."]
     lines += ["", "[measured]"]
     for key, value in asdict(tuning.origin).items():
         quoted = f'"{_escaped(value)}"' if isinstance(value, str) else value
         lines.append(f"{key} = {quoted}")
-    for name, machine in tuning.parts.items():
-        lines += ["", f"[{name}]"]
-        for key, comment in FIELDS.items():
-            value = _shown(getattr(machine, key))
-            lines.append(f"{f'{key} = {value}':<20} # {comment}")
+    lines += machines.written(tuning.machine)
     if tuning.hosts:
-        lines += ["", "[hosts] # seconds to start a message, and seconds a byte"]
-    for name, costs in tuning.hosts.items():
-        lines.append(f'"{_escaped(name)}" = [{", ".join(map(_shown, costs))}]')
+        lines += ["", "[hosts]"]
+    for name, (alpha, beta) in tuning.hosts.items():
+        costs = machines.time_text(alpha), machines.rate_text(beta)
+        lines.append(f'"{_escaped(name)}" = [{", ".join(costs)}]')
     return "\n".join(lines) + "\n"
-
-
-def _shown(number: float) -> str:
-    """A number with four digits; measurements are no more exact."""
-    return repr(number if isinstance(number, int) else float(f"{number:.4g}"))
 
 
 def _escaped(value: str) -> str:

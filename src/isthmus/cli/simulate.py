@@ -9,12 +9,11 @@ from typing import Annotated
 import typer
 
 from .. import schedule as schedule_for
-from ..choose.tuning import is_tuning, read
+from ..cost.machine import Machine as MachineModel
 from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
-from ..predict.tuned import tuned
 from ..schedules.names import WHERE, mpi_name, number_of_groups
-from ..schedules.schedule import Model, Schedule
+from ..schedules.schedule import Schedule
 from ..units import show_bytes
 from .options import integers
 from .sizes import SizeOptions, resolve
@@ -87,7 +86,7 @@ def groups(schedule: Schedule) -> tuple[int, ...]:
     return tuple(map(len, schedule.groups))
 
 
-def machine(name: str | None) -> Model:
+def machine(name: str | None) -> MachineModel:
     """The machine of a name or file, or the tuned machine."""
     if name is None:
         return MACHINE
@@ -97,13 +96,10 @@ def machine(name: str | None) -> Model:
         path = current_file()
         if path is None:
             raise ValueError("nothing is tuned here; isthmus tune does it")
-        return tuned(read(path))
-    if is_tuning(name):
-        return tuned(read(name))
+        name = str(path)
     from ..cost.machines import load
 
-    model: Model = load(name)
-    return model
+    return load(name)
 
 
 def title(schedule: Schedule, machine: str | None) -> str:

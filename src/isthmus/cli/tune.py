@@ -12,15 +12,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..bench import crossovers
-from ..bench.crossovers import AutoChoice, MeasuredTime
+from ..bench import predictions
 from ..bench.environment import load
 from ..bench.launch import Start, run
 from ..bench.outcome import ProgressReport
 from ..bench.place import place as open_place
+from ..bench.predictions import AutoChoice, MeasuredTime
 from ..bench.tune import TuningResult, measure
 from ..choose.tuning import (
-    FIELDS,
     NO_FILE_VALUES,
     VARIABLE,
     Tuning,
@@ -35,19 +34,43 @@ from .files import check_file, check_picture, save
 from .options import DEFAULT_LAB_RATE, Named, check_processes
 from .terminal import ProgressDisplay, ended_in_order
 
-#: fields in bytes; `library` is a factor, all other fields are seconds
-BYTE_FIELDS = ("piece", "small", "ring")
+#: the fields of a level, with the words beside each
+LEVEL_FIELDS = {
+    "alpha": "to start a message",
+    "beta": "a byte of the longest message of a round",
+    "gap": "for each further message of a round",
+    "together": "a byte, for each process or node that sends at once",
+}
 
 
 def _show(field: str, value: float) -> str:
-    """A field of a machine, as people read numbers."""
-    if field in BYTE_FIELDS:
-        return show_bytes(value) if value else "–"
-    if field == "library":
-        return f"{value:.2f}×"
-    if field in ("beta", "gamma"):
+    """A field of a level, as people read numbers."""
+    if field in ("beta", "together"):
         return f"{value * 1e9:.3g} ns, {1e-6 / value:.4g} MB/s" if value else "–"
     return show_time(value)
+
+
+def _rows(tuning: Tuning) -> dict[tuple[str, str], tuple[str, str]]:
+    """The value and the words of each field, by the part of the machine."""
+    machine = tuning.machine
+    outer = "between nodes" if tuning.origin.nodes > 1 else "inside a node"
+    names = ["inside a node", outer][-len(machine.levels) :]
+    rows = {
+        (name, field): (_show(field, getattr(level, field)), words)
+        for name, level in zip(names, machine.levels, strict=True)
+        for field, words in LEVEL_FIELDS.items()
+    }
+    if machine.library is not None:
+        slowdown, piece = machine.library.slowdown, machine.library.piece_bytes
+        words = "what the library's messages would take"
+        rows["library", "slowdown"] = f"{slowdown:.2f}×", words
+        rows["library", "piece"] = (
+            show_bytes(piece) if piece else "–",
+            "of a long block in the library's calls",
+        )
+    for host, (alpha, beta) in tuning.hosts.items():
+        rows["hosts", host] = f"{show_time(alpha)}, {_show('beta', beta)}", ""
+    return rows
 
 
 def values(tuning: Tuning, before: Tuning | None) -> Table:
@@ -55,19 +78,14 @@ def values(tuning: Tuning, before: Tuning | None) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("", "value", "before", ""):
         table.add_column(column, no_wrap=column != "")
-    old = before.parts if before else {}
-    for name, machine in tuning.parts.items():
-        table.add_row(f"[bold]{name}[/]", "", "", "")
-        for field, words in FIELDS.items():
-            now, was = (
-                _show(field, getattr(x, field)) if x else "–"
-                for x in (machine, old.get(name))
-            )
-            table.add_row(field, now, was, f"[dim]{words}[/]")
-    if tuning.hosts:
-        table.add_row("[bold]hosts[/]", "", "", "")
-    for host, (alpha, beta) in tuning.hosts.items():
-        table.add_row(host, f"{show_time(alpha)}, {_show('beta', beta)}", "", "")
+    old = _rows(before) if before else {}
+    rows = _rows(tuning)
+    for part in dict.fromkeys(part for part, _ in rows):
+        table.add_row(f"[bold]{part}[/]", "", "", "")
+        for (name, field), (value, words) in rows.items():
+            if name == part:
+                was, _ = old.get((name, field), ("–", ""))
+                table.add_row(field, value, was, f"[dim]{words}[/]")
     return table
 
 
@@ -94,8 +112,8 @@ def _cell(row: MeasuredTime) -> str:
 
 def _print(console: Console, tuning_result: TuningResult) -> list[MeasuredTime]:
     """Print predicted against measured times, kind by kind."""
-    rows = crossovers.rows(tuning_result.tuning, tuning_result.outcomes)
-    choices = crossovers.auto_choices(tuning_result.tuning, tuning_result.outcomes)
+    rows = predictions.rows(tuning_result.tuning, tuning_result.outcomes)
+    choices = predictions.auto_choices(tuning_result.tuning, tuning_result.outcomes)
     console.print(
         "\nMeasured times (in parentheses: predicted / measured); what auto takes with "
         "this tuning, and its loss to the fastest",
@@ -234,8 +252,8 @@ def tune(
 ) -> None:
     """Measure what messages cost here, for isthmus to choose by.
 
-    The command writes a tuning file with the costs of messages and the sizes at which
-    one algorithm overtakes another, and shows how well times are predicted. It starts
+    The command writes a tuning file with the costs of messages, and shows how well they
+    predict the times of algorithms. It starts
     the processes, here or on a lab, or runs under your own mpiexec: use as many as your
     programs will.
     """

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..schedules.hosts import Hosts
-from .simulate import simulate
 
 if TYPE_CHECKING:
     from ..schedules.schedule import Schedule
@@ -37,7 +37,10 @@ class Level:
     time; a process always uses one lane. Between the beginnings of two messages of a
     process inside the unit pass `gap`, or alpha by default, and the time of the bytes.
     Where k units of the level below send at once inside the unit, a byte takes at least
-    k times `together`, because a single memory, or switch, passes all bytes.
+    k times `together`, because a single memory, or switch, passes all bytes. Bytes of a
+    message take `changing` times as long where the sender's message before went to
+    another rank, or the receiver's came from another: ranks then wait for each other,
+    and TCP begins slowly again.
     """
 
     size: int | None
@@ -47,6 +50,7 @@ class Level:
     lanes: int = 1
     gap: float | None = None
     together: float = 0.0
+    changing: float = 1.0
 
     @property
     def between(self) -> float:
@@ -62,6 +66,19 @@ class Memory:
     alone: float = 0.0
     together: float = 0.0
     meeting: float = 0.0
+
+
+@dataclass(frozen=True)
+class LibraryCalls:
+    """The MPI library's own calls on a machine, as far as messages do not tell.
+
+    The calls take `slowdown` times what their messages would take, and cut long blocks
+    into pieces of `piece_bytes`, or not at all if 0. On a machine without a description
+    of them they are no candidate.
+    """
+
+    slowdown: float = 1.0
+    piece_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,6 +100,7 @@ class Machine:
     placement: tuple[int, ...] | None = None
     memory: Memory = Memory()
     hosts: Hosts | None = None
+    library: LibraryCalls | None = None
     name: str = field(default="", compare=False)
     #: where the numbers come from
     note: str = field(default="", compare=False, repr=False)
@@ -99,6 +117,8 @@ class Machine:
             raise ValueError("a level groups one unit at least")
         if any(level.between < 0 for level in self.levels):
             raise ValueError("a gap between messages is not negative")
+        if any(level.changing < 1 for level in self.levels):
+            raise ValueError("a message to another rank is no faster than to the last")
 
     @property
     def alpha(self) -> float:
@@ -109,6 +129,38 @@ class Machine:
     def beta(self) -> float:
         """The time per byte of a message of the outermost level."""
         return self.levels[-1].beta
+
+    @property
+    def gap(self) -> float:
+        """The time between two messages of a process, at the outermost level."""
+        return self.levels[-1].between
+
+    @property
+    def changing(self) -> float:
+        """The slowdown of bytes whose partner changes, at the outermost level."""
+        return self.levels[-1].changing
+
+    @property
+    def startup_bytes(self) -> float:
+        """The bytes that pass in the time of a start-up, at the outermost level."""
+        return self.alpha / self.beta
+
+    @cached_property
+    def sharing(self) -> int:
+        """The most ranks that share the port of an innermost unit; without a placement
+        those of a full unit."""
+        innermost = self.levels[0]
+        if len(self.levels) == 1 or not innermost.shared:
+            return 1
+        if self.placement is None:
+            return innermost.size or 1
+        return max(Counter(self.placement).values())
+
+    @property
+    def far(self) -> float:
+        """The slowdown of bytes from all ranks to partners that change and share no
+        unit."""
+        return self.sharing * self.changing
 
     @property
     def flat(self) -> bool:
@@ -139,6 +191,8 @@ class Machine:
 
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of a schedule; `record` keeps its messages and work."""
+        from .simulate import simulate  # a choice needs no simulator
+
         return simulate(self, schedule, record)
 
 

@@ -6,13 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from ..spelling import unknown
-from .machine import AlphaBeta, Level, Machine, Memory
+from .machine import AlphaBeta, Level, LibraryCalls, Machine, Memory
 from .tables import TomlTable, load as load_toml, text as _text
 
+#: tables of a file that say how a machine was measured (see choose/tuning)
+MEASUREMENT_KEYS = ("measured", "hosts")
 SHIPPED_FOLDER = Path(__file__).parents[1] / "machines"
 
 _POWERS_OF_TEN = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12}
@@ -32,12 +35,21 @@ def shipped() -> list[str]:
 def load(source: str | Path, unit: int = 1) -> Machine:
     """The machine in a file, or a shipped machine by name; elements of `unit` bytes."""
     table = TomlTable(str(source), _parse(source))
+    for key in MEASUREMENT_KEYS:
+        table.values.pop(key, None)
+    machine = take(table)
+    table.check_rest()
+    return replace(machine, unit=unit, name=machine.name or str(source))
+
+
+def take(table: TomlTable) -> Machine:
+    """The machine in a table, whose other keys are left there."""
     name, note = (table.take(key, _text, "") for key in ("name", "note"))
     nested = "level" in table.values
     machine = _nested(table) if nested else AlphaBeta(*_alpha_beta(table))
-    gamma = float(table.take("reduction", _seconds_per_byte, Fraction(0)))
-    table.check_rest()
-    return replace(machine, gamma=gamma, unit=unit, name=name or str(source), note=note)
+    gamma = float(table.take("reduction", seconds_per_byte, Fraction(0)))
+    library = _library(table.table("library")) if "library" in table.values else None
+    return replace(machine, gamma=gamma, library=library, name=name, note=note)
 
 
 def _parse(source: str | Path) -> dict[str, Any]:
@@ -65,6 +77,19 @@ def _count(value: Any) -> int:
     return value
 
 
+def _factor(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value < inf:
+        raise ValueError(f"{value!r} is not a number above zero")
+    return float(value)
+
+
+def _changing(value: Any) -> float:
+    if _factor(value) < 1:
+        raise ValueError(f"{value!r} is less than 1")
+    return float(value)
+
+
 def _placement(value: Any) -> tuple[int, ...]:
     is_list = isinstance(value, list)
     if not is_list or not all(type(unit) is int and unit >= 0 for unit in value):
@@ -85,11 +110,12 @@ def _quantity(value: Any, units: Mapping[str, Fraction], example: str) -> Fracti
     return quantity
 
 
-def _seconds(value: Any) -> Fraction:
+def seconds(value: Any) -> Fraction:
+    """The seconds of a text such as "1.3 us"."""
     return _quantity(value, TIME_UNITS, "1.3 us")
 
 
-def _seconds_per_byte(value: Any) -> Fraction:
+def seconds_per_byte(value: Any) -> Fraction:
     """The seconds per byte of a rate in bytes per second."""
     rate = _quantity(value, RATE_UNITS, "9.6 GB/s")
     if rate == 0:
@@ -99,8 +125,8 @@ def _seconds_per_byte(value: Any) -> Fraction:
 
 def _alpha_beta(table: TomlTable) -> tuple[float, float]:
     alpha, beta = (
-        table.take("latency", _seconds),
-        table.take("bandwidth", _seconds_per_byte),
+        table.take("latency", seconds),
+        table.take("bandwidth", seconds_per_byte),
     )
     return float(alpha), float(beta)
 
@@ -111,16 +137,24 @@ def _level(table: TomlTable, last: bool) -> Level:
     alpha, beta = _alpha_beta(table)
     shared = table.take("shared_port", _truth, True)
     lanes = table.take("lanes", _count, 1)
-    gap = float(table.take("gap", _seconds)) if "gap" in table.values else None
-    together = float(table.take("together", _seconds_per_byte, Fraction(0)))
+    gap = float(table.take("gap", seconds)) if "gap" in table.values else None
+    together = float(table.take("together", seconds_per_byte, Fraction(0)))
+    changing = table.take("changing", _changing, 1.0)
     table.check_rest()
-    return Level(size, alpha, beta, shared, lanes, gap, together)
+    return Level(size, alpha, beta, shared, lanes, gap, together, changing)
+
+
+def _library(table: TomlTable) -> LibraryCalls:
+    slowdown = table.take("slowdown", _factor, 1.0)
+    piece_bytes = table.take("piece", _count, 0)
+    table.check_rest()
+    return LibraryCalls(slowdown, piece_bytes)
 
 
 def _memory(table: TomlTable) -> Memory:
-    alone = table.take("copy", _seconds_per_byte)
-    together = table.take("together", _seconds_per_byte, Fraction(0))
-    meeting = table.take("meeting", _seconds, Fraction(0))
+    alone = table.take("copy", seconds_per_byte)
+    together = table.take("together", seconds_per_byte, Fraction(0))
+    meeting = table.take("meeting", seconds, Fraction(0))
     table.check_rest()
     if together > alone:
         raise table.error("together", "is less than one process copies alone")
@@ -134,3 +168,36 @@ def _nested(table: TomlTable) -> Machine:
     placement = table.take("placement", _placement, in_order) or None
     memory = _memory(table.table("memory")) if "memory" in table.values else Memory()
     return Machine(levels, placement=placement, memory=memory)
+
+
+def written(machine: Machine) -> list[str]:
+    """The lines of a file that describe a machine, as `take` reads them.
+
+    Numbers have four digits, as measurements are no more exact.
+    """
+    lines: list[str] = []
+    for level in machine.levels:
+        sizes = [("units", level.size)] if level is not machine.levels[-1] else []
+        gap = [] if level.gap is None else [("gap", time_text(level.gap))]
+        together = [("together", rate_text(level.together))] if level.together else []
+        changing = [("changing", level.changing)] if level.changing != 1 else []
+        latency = "latency", time_text(level.alpha)
+        bandwidth = "bandwidth", rate_text(level.beta)
+        lines += ["", "[[level]]"]
+        entries = [*sizes, latency, bandwidth, *gap, *together, *changing]
+        lines += [f"{key} = {value}" for key, value in entries]
+    if machine.library is not None:
+        lines += ["", "[library]", f"slowdown = {machine.library.slowdown:.4g}"]
+        if machine.library.piece_bytes:
+            lines.append(f"piece = {machine.library.piece_bytes}")
+    return lines
+
+
+def time_text(seconds: float) -> str:
+    """A value of a file that `seconds` reads."""
+    return f'"{1e6 * seconds:.4g} us"'
+
+
+def rate_text(seconds_per_byte: float) -> str:
+    """A value of a file that `seconds_per_byte` reads."""
+    return f'"{1e-6 / seconds_per_byte:.4g} MB/s"'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from ..schedules.schedule import Model, Schedule
@@ -21,7 +21,7 @@ def nodes(schedule: Schedule) -> tuple[Hashable, ...]:
     return schedule.nodes if uses_nodes else ()
 
 
-def on_nodes(model: Model, node_of_rank: tuple[Hashable, ...]) -> Model:
+def on_nodes(machine: Machine, node_of_rank: Sequence[Hashable]) -> Machine:
     """A machine with its ranks on nodes.
 
     A machine without nodes keeps its speed between nodes, and gets usual costs inside
@@ -29,15 +29,15 @@ def on_nodes(model: Model, node_of_rank: tuple[Hashable, ...]) -> Model:
     """
     number = {node: k for k, node in enumerate(dict.fromkeys(node_of_rank))}
     placement = tuple(number[node] for node in node_of_rank)
-    if not isinstance(model, Machine):
-        return model
-    if model.flat:
-        levels = Level(len(node_of_rank), *NODE_ALPHA_BETA), model.levels[-1]
-        return replace(model, levels=levels, placement=placement, memory=NODE_MEMORY)
-    return replace(model, placement=placement)
+    if machine.flat:
+        levels = Level(len(node_of_rank), *NODE_ALPHA_BETA), machine.levels[-1]
+        return replace(machine, levels=levels, placement=placement, memory=NODE_MEMORY)
+    return replace(machine, placement=placement)
 
 
 def placed(model: Model, schedule: Schedule) -> Model:
     """A machine with the ranks of a schedule on the schedule's nodes, if any."""
     node_of_rank = nodes(schedule)
-    return on_nodes(model, node_of_rank) if node_of_rank else model
+    if not node_of_rank or not isinstance(model, Machine):
+        return model
+    return on_nodes(model, node_of_rank)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,17 +67,33 @@ class _Ranks:
         self.round_starts = np.zeros(network.n)
         self.send_free = self.recv_free = self.last_ends = self.round_starts
         self.shared_free = np.zeros(network.ports)
+        #: of each rank the last receiver and the last sender; -1 before the first
+        self.last_partners = np.full((2, network.n), -1)
+
+    def _slowed(self, messages: Messages, level: np.ndarray) -> Messages:
+        """The messages, as much longer as partners that change slow them down."""
+        changing = self.network.changing[level]
+        slow = np.flatnonzero(changing > 1)
+        if not len(slow):
+            return messages
+        arrival = messages.arrival[changing[messages.arrival] > 1]
+        targets, sources = self.last_partners
+        changes = np.zeros(len(messages), bool)
+        changes[slow] = _changes(messages.source[slow], messages.target[slow], targets)
+        changes[arrival] |= _changes(
+            messages.target[arrival], messages.source[arrival], sources
+        )
+        return replace(messages, size=messages.size * np.where(changes, changing, 1.0))
 
     def add_step(self, k: int, step: Step) -> None:
         """Simulate step k: the messages, then the work of ranks whose round ends."""
         messages, network = step.messages, self.network
         level = network.level(messages)
-        durations = network.durations_beside_others(messages, level)
-        port_times = network.port_times(messages, level, durations)
+        slowed = self._slowed(messages, level)
+        durations = network.durations_beside_others(slowed, level)
+        port_times = network.port_times(slowed, level, durations)
         ranks_free = self.send_free, self.recv_free
-        start = network.starts(
-            messages, level, port_times, ranks_free, self.shared_free
-        )
+        start = network.starts(slowed, level, port_times, ranks_free, self.shared_free)
         early, late = network.work(step.early), network.work(step.late)
         last_ends, round_starts = self.last_ends.copy(), self.round_starts
         for ranks in (messages.source, messages.target):
@@ -101,6 +118,17 @@ class _Ranks:
         )
 
 
+def _changes(ranks: np.ndarray, partners: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Whether the partner of each message is another than that of the rank's message
+    before. Messages of a rank follow each other; `last` has each rank's last partner
+    before, and after."""
+    is_first = np.diff(ranks, prepend=-1) != 0
+    before = np.where(is_first, last[ranks], np.roll(partners, 1))
+    last[ranks] = partners
+    changes: np.ndarray = (before >= 0) & (before != partners)
+    return changes
+
+
 class _Network:
     """The costs of messages on a machine with a number of ranks, and their ports.
 
@@ -114,6 +142,7 @@ class _Network:
         self.alphas = np.array([level.alpha for level in levels])
         self.betas = np.array([level.beta for level in levels]) * machine.unit
         self.gaps = np.array([level.between for level in levels])
+        self.changing = np.array([level.changing for level in levels])
         #: whether a message occupies its ports for exactly its own duration
         self.occupied_as_long = machine.hosts is None and np.array_equal(
             self.gaps, self.alphas

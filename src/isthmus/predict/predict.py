@@ -6,17 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import inf
 
 from ..choose.choice import choice
-from ..choose.choose import BUILT_IN
-from ..choose.estimate import MessageCosts
+from ..cost.machine import AlphaBeta, Machine
 from ..schedules.ir import Pieces
 from ..schedules.registry import algorithms
 from ..schedules.schedule import Model, Schedule
 from .case import Case
 from .times import Row, formula, has_formula, limit, line, simulated, startups
-from .tuned import Tuned
 
 #: the algorithm of MPI libraries between two groups
 LIBRARY_ALGORITHM = "root_gathering_sequential"
@@ -107,15 +104,14 @@ def candidates(
 def default(case: Case, model: Model) -> str | None:
     """The algorithm that isthmus chooses.
 
-    Inside a group the MPI library's own call may take its place, where faster on a
-    communicator.
+    The MPI library's own call is a candidate on a measured machine only; of another
+    machine the messages between far ranks count.
     """
     if case.per_node > 1:
         return None
-    machine = model.costs if isinstance(model, Tuned) else None
-    if machine is None and len(case.groups) == 1:
-        machine = MessageCosts(*line(case, model), library=inf)
-    algorithm = choice(case.record, case.sizes, machine or BUILT_IN)
+    if not isinstance(model, Machine) or model.library is None:
+        model = AlphaBeta(*line(case, model))
+    algorithm = choice(case.record, case.sizes, model)
     return None if algorithm is None else algorithm.name
 
 

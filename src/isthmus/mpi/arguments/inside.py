@@ -18,7 +18,7 @@ from mpi4py import MPI
 
 from ...choose import choose, inside as choose_inside
 from ...choose.between import check
-from ...choose.choose import BUILT_IN, Choice
+from ...choose.choose import BUILT_IN, SHORT_BYTES, Choice
 from ...choose.inside import Comparison
 from ...collectives.collective import INSIDE
 from ...collectives.known import CountTable, Equal, Group, OwnLines, listed, unit_of
@@ -80,7 +80,7 @@ def leaves_to_library(
     if form in (PERSISTENT, INTERNAL):
         return False
     if form == NONBLOCKING and context.p > 1:
-        is_short = nbytes is not None and nbytes < context.small
+        is_short = nbytes is not None and nbytes < SHORT_BYTES
         return is_faster or is_short or not context.threads
     return is_faster
 
@@ -178,7 +178,7 @@ def allgather_task(
         counts = np.array(sizes, np.int64)
         is_irregular = native is None or native.name == "Allgatherv"
         choice = choose.allgatherv(
-            counts, lambda: context.machine, is_irregular, context.small, context.nodes
+            counts, lambda: context.machine, is_irregular, context.nodes
         )
         log_choice("Allgather" + "v" * is_irregular, choice)
         algorithm = choice.name
@@ -258,7 +258,6 @@ def allreduce(
         nbytes,
         lambda: context.machine,
         commutes,
-        context.small,
     )
     algorithm, is_native = resolve_algorithm(
         context, "Allreduce", algorithm, form, nbytes, compare, commutes
@@ -378,7 +377,6 @@ def _reduce_scatter_task(
             sizes,
             lambda: context.machine,
             commutes,
-            context.small,
         )
     algorithm, is_native = resolve_algorithm(
         context, operation, algorithm, form, nbytes, compare, commutes
@@ -429,9 +427,7 @@ def alltoall(
         raise ValueError(
             f"message: {block_bytes} bytes are sent to each, {recv.sizes[0]} received"
         )
-    compare = partial(
-        choose_inside.alltoall, p, block_bytes, lambda: context.machine, context.small
-    )
+    compare = partial(choose_inside.alltoall, p, block_bytes, lambda: context.machine)
     algorithm, is_native = resolve_algorithm(
         context, "Alltoall", algorithm, form, block_bytes * p, compare
     )

@@ -81,7 +81,6 @@ def bcast(
             p,
             nbytes,
             lambda: context.machine,
-            context.small,
             root,
             context.placement.unequal_hosts,
         )

@@ -20,10 +20,10 @@ from weakref import WeakSet, WeakValueDictionary
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.estimate import MessageCosts
 from ...collectives.collective import Sizes
 from ...collectives.placement import Placement
 from ...collectives.records import COLLECTIVES
+from ...cost.machine import Machine
 from ...schedules.hosts import Hosts
 from ...schedules.registry import Algorithm, resolve
 from ...schedules.schedule import Schedule
@@ -182,7 +182,7 @@ class Context:
         self.placement = Placement(self.nodes, hosts, half // CHUNKS_PER_HALF)
         device_piece = DEVICE_PIECE_BYTES if self.devices else 0
         self.cut = message_piece_bytes(self.nodes) or device_piece
-        self.tuned = tuning.message_costs(tuned, self.nodes)
+        self.tuned = None if tuned is None else tuned.on(self.nodes)
 
     # -- the ranks of a node
 
@@ -362,7 +362,7 @@ class Context:
         return root == self.index
 
     @property
-    def machine(self) -> MessageCosts:
+    def machine(self) -> Machine:
         """The costs of messages, equal on all ranks."""
         raise NotImplementedError
 

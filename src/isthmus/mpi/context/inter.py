@@ -12,10 +12,12 @@ from mpi4py import MPI
 
 from ...choose.between import TrialTimes, most_visits, per_byte
 from ...choose.choose import BUILT_IN, NETWORK
-from ...choose.estimate import MessageCosts
+from ...choose.estimate import ring_bytes
 from ...collectives.collective import BETWEEN
 from ...collectives.placement import Placement
 from ...collectives.records import record_of
+from ...cost.machine import Machine
+from ...cost.placement import on_nodes
 from ...schedules.registry import Algorithm
 from ...settings import BETWEEN_PREFIX
 from ..arguments.between import BETWEEN_READERS
@@ -86,18 +88,18 @@ class InterContext(Context):
         self._trial: tuple[str, Trial] | None = None
         #: countdowns of collectives not yet tried
         self._warm_ups: dict[str, WarmUp] = {}
-        guess = BUILT_IN if self.one_node else NETWORK.on(self.nodes)
-        self._machine: MessageCosts = self.tuned or guess
+        guess = BUILT_IN if self.one_node else on_nodes(NETWORK, self.nodes)
+        self._machine: Machine = self.tuned or guess
         self._is_measured = self.tuned is not None or self.one_node
 
     def _placement_for(
         self, algorithm: Algorithm, ranks: Sequence[int] | None
     ) -> Placement:
         """The placement of ranks, with smaller halves for calls with a root."""
-        machine = self.machine
-        placement = replace(
-            self.placement, startup_bytes=machine.startup_bytes, ring_bytes=machine.ring
-        )
+        startup_bytes = self.machine.startup_bytes
+        placement = replace(self.placement, startup_bytes=startup_bytes)
+        if algorithm.staged:
+            placement = replace(placement, ring_bytes=ring_bytes(self.machine))
         if ranks is None:
             return placement
         half = self._rooted_turns[0].segment.half_bytes
@@ -197,7 +199,7 @@ class InterContext(Context):
         return per_byte(collective, self.p, self.q, self.machine, self._runs)
 
     @property
-    def machine(self) -> MessageCosts:
+    def machine(self) -> Machine:
         """The costs of messages, equal on all ranks: tuned, measured or a guess."""
         return self._machine
 
@@ -208,7 +210,7 @@ class InterContext(Context):
         steps = probe_in_steps(self.comm, self.nodes)
         while (machine := bounded(partial(advance, steps), self.limit)) is None:
             yield
-        self._machine = machine.on(self.nodes)
+        self._machine = machine
         self._is_measured = True
 
     def warm_up(self, op: str) -> Callable[[], bool] | None:

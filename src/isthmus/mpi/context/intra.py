@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from ...choose.choose import BUILT_IN
-from ...choose.estimate import MessageCosts
 from ...collectives.collective import INSIDE
 from ...collectives.placement import Placement
+from ...cost.machine import Machine
 from ...schedules.registry import Algorithm, named
 from ...settings import INSIDE_PREFIX
 from ..arguments.inside_rooted import INSIDE_READERS
@@ -37,8 +36,6 @@ class IntraContext(Context):
         private = NativeIntracomm(comm.Split(0, comm.Get_rank()))
         super().__init__(private, private, limit_of(comm))
         self.p = private.Get_size()
-        #: for fewer bytes, nothing beats the MPI library's own call
-        self.small = (self.tuned or BUILT_IN).small
         self._measured = self.tuned
         self._measuring = threading.Lock()
 
@@ -74,7 +71,7 @@ class IntraContext(Context):
             _ = self.machine
 
     @property
-    def machine(self) -> MessageCosts:
+    def machine(self) -> Machine:
         """The costs of messages, tuned or measured once, equal on all ranks."""
         # not `cached_property`, whose lock serves all contexts before Python 3.12: two
         # threads that measure two contexts would wait for each other
@@ -82,5 +79,5 @@ class IntraContext(Context):
             if self._measured is None:
                 with self.uninterrupted():
                     machine = bounded(partial(probe, self.comm, self.nodes), self.limit)
-                self._measured = machine.on(self.nodes)
+                self._measured = machine
         return self._measured

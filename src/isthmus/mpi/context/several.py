@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from ...choose.choose import BUILT_IN, NETWORK
-from ...choose.estimate import MessageCosts
+from ...choose.estimate import ring_bytes
 from ...collectives.collective import SEVERAL
 from ...collectives.placement import Placement
+from ...cost.machine import Machine
+from ...cost.placement import on_nodes
 from ...schedules.registry import Algorithm
 from ..arguments.several import SEVERAL_READERS
 from ..native_classes import NativeIntracomm
@@ -68,14 +70,14 @@ class SeveralContext(Context):
         self, algorithm: Algorithm, ranks: Sequence[int] | None
     ) -> Placement:
         """The placement of ranks, with the costs of messages."""
-        startup, ring = self.machine.startup_bytes, self.machine.ring
+        startup, ring = self.machine.startup_bytes, ring_bytes(self.machine)
         return replace(self.placement, startup_bytes=startup, ring_bytes=ring)
 
     @cached_property
-    def machine(self) -> MessageCosts:
+    def machine(self) -> Machine:
         """The costs of messages, tuned or a guess, equal on all ranks."""
         one_node = len(set(self.nodes)) == 1
-        guess = BUILT_IN if one_node else NETWORK.on(self.nodes)
+        guess = BUILT_IN if one_node else on_nodes(NETWORK, self.nodes)
         return self.tuned or guess
 
     def asked_for(self, op: str, algorithm: str | None) -> str:

@@ -40,8 +40,9 @@ TRIAL_SECONDS = 0.04
 #: up to so many bytes on one node a few microseconds decide, which takes many calls
 MANY_CALLS_BYTES = 1 << 10
 #: the calls of a turn, and the turns: of short messages, of others, and of calls of
-#: which one by each candidate takes a tenth of TRIAL_SECONDS
-MANY_CALLS, FEW_CALLS, ONE_CALL = (10, 5), (4, 5), (1, 1)
+#: which one by each candidate takes a tenth of TRIAL_SECONDS. Slow calls take turns
+#: too: of two single calls, both may wait for a processor
+MANY_CALLS, FEW_CALLS, SLOW_CALLS, ONE_CALL = (10, 5), (4, 5), (1, 3), (1, 1)
 
 #: makes a blocking call on the communicator of a program's call
 Run: TypeAlias = Callable[[Call], None]
@@ -77,7 +78,7 @@ def trial(context: InterContext, collective: str) -> Trial:
         is_frequent = context.one_node and nbytes <= MANY_CALLS_BYTES
         per_turn, turns = MANY_CALLS if is_frequent else FEW_CALLS
         if single.sum() > TRIAL_SECONDS / 10:
-            per_turn, turns = ONE_CALL
+            per_turn, turns = SLOW_CALLS
         least = yield from _time_calls(context, new_calls, per_turn, turns)
         columns[nbytes] = np.minimum(single, least)
         spent += (2 + turns * per_turn) * columns[nbytes].sum()

@@ -11,7 +11,6 @@ from functools import cache
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.estimate import MessageCosts
 from ...choose.tuning import Tuning, read, wanted
 from ...schedules.hosts import Hosts
 
@@ -71,12 +70,6 @@ def load_tuning() -> Tuning | str | None:
 def _warn(message: str) -> None:
     """Log a warning once in this process."""
     _log.warning(message)
-
-
-def message_costs(tuning: Tuning | None, nodes: Sequence[int]) -> MessageCosts | None:
-    """The costs of messages on a communicator, if a tuning has them."""
-    costs = None if tuning is None else tuning.machine(len(set(nodes)))
-    return None if costs is None else costs.on(nodes)
 
 
 def host_costs(tuning: Tuning | None, comm: MPI.Intracomm) -> Hosts | None:

@@ -1,24 +1,23 @@
-"""The sizes at which an algorithm overtakes another, as `isthmus tune` measures sizes.
+"""Measured times of algorithms beside those that a tuning predicts.
 
-The cost of messages predicts most times well, but not where the MPI library's own call
-is faster, and not to the byte where two algorithms cross. So `isthmus tune` measures
-cases after the messages, and corrects the description of the machine.
+`isthmus tune` measures messages and takes all else from a model, so it shows how well
+the model predicts: in allgathers inside one group, of equal blocks and with one that
+has half of all bytes, and between two groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..algorithms.parts.stages import stage_for
-from ..choose import choose, estimate, fit
-from ..choose.estimate import MessageCosts
+from ..choose import choose, estimate
 from ..choose.tuning import Tuning
-from ..predict.tuned import Tuned, tuned
+from ..cost.machine import Machine
 from . import job as jobs
-from .job import NATIVE, BenchCase, BenchJob, Contender
+from .job import NATIVE, BenchCase, BenchJob
 from .outcome import Outcome
 
 #: bytes of each rank's block, each size BLOCK_FACTOR times the one before, up to a size
@@ -53,7 +52,7 @@ class AutoChoice:
     loss: float
 
 
-def sizes(p: int, machine: MessageCosts) -> list[int]:
+def sizes(p: int, machine: Machine) -> list[int]:
     """The bytes of a rank's block to be measured in a group of p."""
     block_sizes = [MIN_BLOCK_BYTES]
     while block_sizes[-1] < MAX_BLOCK_BYTES:
@@ -69,7 +68,7 @@ def _doubling(*groups: int) -> str:
     return "bruck" if any(n & (n - 1) for n in groups) else "recursive_doubling"
 
 
-def inside(p: int, machine: MessageCosts, seconds: float) -> Iterator[BenchJob]:
+def inside(p: int, machine: Machine, seconds: float) -> Iterator[BenchJob]:
     """The jobs inside a group of p: equal blocks, then unequal ones."""
     for kind in ("regular", UNEQUAL_DISTRIBUTION):
         names = list(estimate.ours(np.full(p, MIN_BLOCK_BYTES), machine))
@@ -85,7 +84,7 @@ def inside(p: int, machine: MessageCosts, seconds: float) -> Iterator[BenchJob]:
         )
 
 
-def between(p: int, machine: MessageCosts, seconds: float) -> BenchJob:
+def between(p: int, machine: Machine, seconds: float) -> BenchJob:
     """The job between two halves of p ranks: equal blocks."""
     groups = (p // 2, p - p // 2)
     names = ["direct", "balanced+ring", f"balanced+{_doubling(*groups)}"]
@@ -93,7 +92,7 @@ def between(p: int, machine: MessageCosts, seconds: float) -> BenchJob:
     return BenchJob(groups, tuple(cases), jobs.contenders(names, False, False), seconds)
 
 
-def tuning_jobs(p: int, machine: MessageCosts, seconds: float) -> list[BenchJob]:
+def tuning_jobs(p: int, machine: Machine, seconds: float) -> list[BenchJob]:
     """All jobs on p ranks, each case `seconds` long.
 
     The largest blocks come first, so that a slow machine shows at once how long the
@@ -114,48 +113,7 @@ def _times(outcome: Outcome) -> dict[str, float]:
     return {result.contender.name: result.seconds for result in outcome.results}
 
 
-def _inside(outcomes: Sequence[Outcome], distribution: str) -> list[Outcome]:
-    """The outcomes inside one group with a distribution, by increasing size."""
-    chosen = [x for x in outcomes if not x.case.b and x.case.kind == distribution]
-    return sorted(chosen, key=lambda outcome: outcome.case.each)
-
-
-def _certain_gain(outcome: Outcome) -> float:
-    """How many times faster than native the best algorithm of isthmus is, for certain.
-
-    The low end of the interval counts, less the margin that "auto" asks for too.
-    """
-    ours = (x.contender for x in outcome.results if x.contender != NATIVE)
-    return choose.MARGIN * max(outcome.ratio_interval(c).low for c in ours)
-
-
-def refined(machine: MessageCosts, p: int, outcomes: Sequence[Outcome]) -> MessageCosts:
-    """A machine with the measured crossover sizes, and with the time of the MPI
-    library's own call as a multiple of the time of its messages."""
-    equal = _inside(outcomes, "regular")
-    unequal = _inside(outcomes, UNEQUAL_DISTRIBUTION)
-    block_sizes = [x.case.each for x in equal]
-    doubling_times, ring_times = (
-        [x.seconds(Contender(name)) for x in equal] for name in (_doubling(p), "ring")
-    )
-    ring = fit.crossover(block_sizes, doubling_times, ring_times)
-    # below the size from which isthmus is faster for certain, "auto" takes native
-    gains = [_certain_gain(x) for x in unequal]
-    small = p * fit.crossover(block_sizes, gains, [1.0] * len(gains))
-    native_times = {x.case.each: x.seconds(NATIVE) for x in equal}
-    factor = fit.library_factor(p, native_times, machine)
-    return replace(machine, library=factor, small=small, ring=ring)
-
-
-def conclude(tuning: Tuning, outcomes: Sequence[Outcome]) -> Tuning:
-    """The tuning, corrected by outcomes on all its processes."""
-    machine = refined(tuning.widest, tuning.origin.processes, outcomes)
-    if tuning.between is not None:
-        return replace(tuning, between=machine)
-    return replace(tuning, inside=machine)
-
-
-def predicted(case: BenchCase, name: str, machine: Tuned) -> float | None:
+def predicted(case: BenchCase, name: str, machine: Machine) -> float | None:
     """The simulated seconds of an algorithm.
 
     None for the MPI library's own call, because the call has no schedule, and for the
@@ -168,10 +126,13 @@ def predicted(case: BenchCase, name: str, machine: Tuned) -> float | None:
 
 def rows(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[MeasuredTime]:
     """Measured and predicted times, by kind of case and increasing size."""
-    machine = tuned(tuning)
     times = [
         MeasuredTime(
-            kind(x.case), x.case.each, name, seconds, predicted(x.case, name, machine)
+            kind(x.case),
+            x.case.each,
+            name,
+            seconds,
+            predicted(x.case, name, tuning.machine),
         )
         for x in outcomes
         for name, seconds in _times(x).items()
@@ -180,19 +141,17 @@ def rows(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[MeasuredTime]:
     return sorted(times, key=lambda time: (kinds.index(time.kind), time.size))
 
 
-def _auto(case: BenchCase, machine: MessageCosts) -> str:
+def _auto(case: BenchCase, machine: Machine) -> str:
     """The contender that "auto" would take in a case."""
     if not case.b:
-        name = choose.allgatherv(
-            np.array(case.a), lambda: machine, True, machine.small
-        ).name
+        name = choose.allgatherv(np.array(case.a), lambda: machine).name
         return NATIVE.name if name == "library" else name
     p, q = len(case.a), len(case.b)
     a, b = case.a[0], case.b[0]
     name = choose.inter_allgatherv(p, q, p * a, q * b, max(a, b), False, machine)
     if name == "direct":
         return name
-    stage = stage_for(p, sum(case.b), machine.ring)
+    stage = stage_for(p, sum(case.b), estimate.ring_bytes(machine))
     return f"balanced+{'ring' if stage == 'ring' else _doubling(p, q)}"
 
 
@@ -201,7 +160,7 @@ def auto_choices(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[AutoChoice
     choices = []
     for outcome in sorted(outcomes, key=lambda outcome: outcome.case.each):
         case, times = outcome.case, _times(outcome)
-        auto = _auto(case, tuning.widest)
+        auto = _auto(case, tuning.machine)
         if auto in times:
             loss = times[auto] / min(times.values())
             choices.append(AutoChoice(kind(case), case.each, auto, loss))
