@@ -439,7 +439,7 @@ def test_what_takes_long_is_tried_a_few_times_only(comm, monkeypatch):
             slow = noted(lambda *_: time.sleep(trial.TRIAL_SECONDS / 10), names)
             patch.setattr(forms, "run", slow)
             complete(ours, "inter_allgather")
-        agree(comm, max(Counter(names).values()) <= 3 * 2, f"{names}")
+        agree(comm, max(Counter(names).values()) <= 5 * 2, f"{names}")
 
 
 def within(case, room, at):
