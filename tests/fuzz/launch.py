@@ -17,7 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, library_of
+from launcher.mpirun import (
+    ENVIRONMENT,
+    Launch,
+    command,
+    find_mpiexec,
+    give_way,
+    library_of,
+)
 
 LEVELS = ("single", "funneled", "serialized", "multiple")
 #: how often each mode comes, by its share
@@ -195,6 +202,7 @@ def mode_of(modes: Sequence[str], seed: int) -> str:
 
 def on_a_rank(plan: Plan) -> None:
     """Episodes one after the other, until one is wrong or the time is over."""
+    give_way()
     import mpi4py
 
     mpi4py.rc.thread_level = plan.level

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .batch import SIZE, Batch, size_of
-from .mpirun import ENVIRONMENT, find_mpiexec, library_of, obstacle
+from .mpirun import ENVIRONMENT, find_mpiexec, give_way, library_of, obstacle
 from .ranks import JOB, Job, Ranks, settle_hypothesis
 from .reports import unwritten
 
@@ -42,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "mpi(*sizes, timeout=60): run under mpiexec, on so many ranks each"
     )
     if JOB in os.environ:
+        give_way()
         if config.pluginmanager.has_plugin("hypothesispytest"):
             settle_hypothesis()
         ranks = Ranks(config, Job.load(os.environ[JOB]))

@@ -62,6 +62,7 @@ SECONDS_TO_SPAWN = 30.0  # what hangs is not waited for longer
 
 POLL = 0.02  # seconds between two looks at the results
 PATIENCE = 5.0  # seconds given to a launch that was asked to end
+SHORTEST = 1e-9  # seconds of a sleep, which the kernel stretches to about 6e-5
 
 
 def find_mpiexec() -> str | None:
@@ -108,6 +109,17 @@ def command(mpiexec: str, size: int, *arguments: str) -> list[str]:
     more = GIVE_WAY if size > 1 and library_of(mpiexec) == "mpich" else ()
     python = [sys.executable, "-m", "mpi4py"]
     return [mpiexec, *more, "-n", str(size), *python, *arguments]
+
+
+def give_way() -> None:
+    """Let this rank sleep where isthmus would only offer its processor to others.
+
+    Ranks share few cores. mpiexec gives each a session of its own, and where Linux
+    schedules by sessions (sched_autogroup_enabled), `sched_yield` passes a processor on
+    within the session only: a rank that waits takes it from the others for its slice of
+    some milliseconds. Called before isthmus is imported, which takes it from `os`.
+    """
+    os.sched_yield = lambda: time.sleep(SHORTEST)
 
 
 class Launch:
