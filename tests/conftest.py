@@ -4,7 +4,6 @@ import gc
 import os
 
 import pytest
-from hypothesis import settings
 
 pytest_plugins = ["launcher", "pytester"]
 
@@ -28,10 +27,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: takes its time, so only with --long")
     if config.option.long:
         os.environ["ISTHMUS_TEST_LONG"] = "1"
-    # no deadline: on a busy machine, the time of an example says nothing
-    examples = 100 if "ISTHMUS_TEST_LONG" in os.environ else 7
-    settings.register_profile("isthmus", deadline=None, max_examples=examples)
-    settings.load_profile("isthmus")
 
 
 def pytest_collection_modifyitems(

@@ -11,22 +11,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from isthmus.collectives.collective import BETWEEN, INSIDE, NOTHING, SEVERAL, Collective
-from isthmus.schedules.registry import Algorithm, algorithms, find, resolve
+from isthmus.schedules.registry import Algorithm, algorithms
+from record_names import OPTIONS
 
 #: of a block: often nothing, and now and then far more than the others have
 COUNTS = st.one_of(st.just(0), st.integers(0, 9), st.just(60))
-#: values of options that cut blocks or choose a way
-OPTIONS: dict[str, tuple[float | str, ...]] = {
-    "size": (1, 3, 7, 100),
-    "n": (1, 2, 3, 7),
-    "parts": (1, 3, 5),
-    "window": (1, 3, 32),
-    "radix": (2, 3, 4, 7, 32),
-    "aggregation": (1, 2, 5),
-    "startup": (0.1, 1.0, 4.0, 100.0),
-    "lanes": (1, 2, 3),
-    "rule": ("sqrt",),
-}
 #: elements that many numbers of ranks and of pieces divide
 DIVISIBLE = 3360 * 64 * 3
 
@@ -170,19 +159,6 @@ def names_of(draw: Any, entry: Algorithm, known: Iterable[str] = OPTIONS) -> str
     stages = [x.name for x in algorithms("allgatherv") if not x.node_memory]
     stage = draw(st.sampled_from(["", *stages]))
     return f"{name}+{stage}" if stage else name
-
-
-def is_declined(record: Collective, name: str, ranks: tuple[int, ...]) -> bool:
-    """Whether an algorithm or its stage is not made for groups of so many ranks."""
-    entry, _ = resolve(record.name, name)
-    stage = name.partition("+")[2]
-    if not stage:
-        return record.groups == INSIDE and not entry.needs(*ranks)
-    needs = find("allgatherv", stage).needs
-    is_merged = entry.name == "merged"  # whose stage is of all ranks, into two buffers
-    if stage == "library":
-        return is_merged or record.groups == SEVERAL
-    return not all(map(needs, (sum(ranks),) if is_merged else ranks))
 
 
 @st.composite

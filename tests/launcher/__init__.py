@@ -43,10 +43,10 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if JOB in os.environ:
         give_way()
-        if config.pluginmanager.has_plugin("hypothesispytest"):
+        job = Job.load(os.environ[JOB])
+        if job.is_drawn and config.pluginmanager.has_plugin("hypothesispytest"):
             settle_hypothesis()
-        ranks = Ranks(config, Job.load(os.environ[JOB]))
-        config.pluginmanager.register(ranks, RANKS)
+        config.pluginmanager.register(Ranks(config, job), RANKS)
     else:
         config.pluginmanager.register(Launcher(config), "isthmus-launcher")
 

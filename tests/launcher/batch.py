@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -56,7 +57,9 @@ class Batch:
         items = [item for item in self.waiting if size_of(item) == size]
         tests = tuple((item.nodeid, self.limit(item)) for item in items)
         library = library_of(self.mpiexec)
-        job = Job(str(folder), library, GRACE * self.factor, tests)
+        # all test files are imported here by now, and nothing else imports it
+        is_drawn = "hypothesis" in sys.modules
+        job = Job(str(folder), library, GRACE * self.factor, tests, is_drawn)
         env = os.environ | ENVIRONMENT | {JOB: str(job.save())}
         env.pop("PYTEST_ADDOPTS", None)  # meant for the parent alone
         files = dict.fromkeys(str(item.path) for item in items)

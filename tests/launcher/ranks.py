@@ -30,6 +30,9 @@ class Job:
     library: str
     grace: float
     tests: tuple[tuple[str, float], ...]
+    #: whether any of them may be drawn by Hypothesis, whose import takes a third of the
+    #: time in which a rank starts
+    is_drawn: bool = False
 
     def save(self) -> Path:
         """Write the job into its folder."""

@@ -37,7 +37,7 @@ from isthmus.mpi.context.context import Context
 from isthmus.mpi.context.inter import InterContext
 from isthmus.mpi.plan import compile as compiling
 from isthmus.schedules import registry
-from record_sizes import OPTIONS, is_declined
+from record_names import OPTIONS, is_declined
 from sampling import LONG
 from support import HAS_SOUND_PERSISTENT, TURN, without_persistent_collectives
 

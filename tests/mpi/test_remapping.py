@@ -8,7 +8,6 @@ from traceback import format_exc
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from mpi4py import MPI
 from scipy.sparse import csr_matrix, random as random_matrix
 
@@ -21,15 +20,8 @@ from remappings import Case, case, dealt, expected, same_bits
 from sampling import LONG, some
 from support import FORMS, TURN, agree, raised_alike
 
-SAME = settings(
-    max_examples=400 if LONG else 40,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    phases=[Phase.generate],  # after a failure the communicators may be refused
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-)
+#: random remappings on each number of ranks
+EXAMPLES = 400 if LONG else 40
 
 
 def local(layout: Layout, rank: int, flat: np.ndarray) -> np.ndarray:
@@ -90,40 +82,21 @@ class Groups:
 
 @pytest.mark.mpi(*some((1, 2, 3, 5), 2, TURN), timeout=120)
 def test_every_value_has_the_bits_of_scipys_product(comm):
-    """Rank 0 draws the examples and tells them to the others."""
     every = {p: Groups(comm, p) for p in range(1, comm.size + 1)}
-
-    def is_right(seed, p, form):
+    rng = Random(comm.size)  # the same on all ranks
+    for _ in range(EXAMPLES):
+        seed, p, form = (
+            rng.getrandbits(30),
+            rng.randint(1, comm.size),
+            rng.choice(FORMS),
+        )
+        remapping = case(seed, every[p].p, every[p].q)
         try:
-            right = check(
-                comm, every[p], case(seed, every[p].p, every[p].q), seed, form
-            )
+            right = check(comm, every[p], remapping, seed, form)
             why = "" if right else "wrong bits"
         except Exception:  # the others must hear of it, or they wait for ever
             why = format_exc()
-        return [f"rank {r}: {x}" for r, x in enumerate(comm.allgather(why)) if x]
-
-    @SAME
-    @given(
-        seed=st.integers(0, 1 << 30),
-        p=st.integers(1, comm.size),
-        form=st.sampled_from(FORMS),
-    )
-    def draw(seed, p, form):
-        wrong = is_right(*comm.bcast((seed, p, form)))
-        assert not wrong, "\n".join(wrong)
-
-    error = ""
-    if comm.rank == 0:
-        try:
-            draw()
-        except Exception:
-            error = format_exc()
-        comm.bcast(None)
-    else:
-        while (example := comm.bcast(None)) is not None:
-            is_right(*example)
-    agree(comm, not error, error)
+        agree(comm, not why, f"{seed=} {p=} {form=}: {why}")
     for groups in every.values():
         groups.free()
 

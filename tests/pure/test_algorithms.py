@@ -20,11 +20,11 @@ from isthmus.schedules import registry
 from isthmus.schedules.ir import Library, Recv, Send, is_signal
 from isthmus.verify.errors import ScheduleError
 from isthmus.verify.verify import verify
+from record_names import is_declined
 from record_sizes import (
     DIVISIBLE,
     claimed,
     equal_sizes,
-    is_declined,
     is_of_root,
     names_of,
     nodes_of,
