@@ -14,8 +14,10 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 import venv
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,8 +32,8 @@ LAB = "isthmus lab "
 LIBRARIES = ("mpich", "openmpi")
 #: README's block of commands that take longer
 LONGER = "longer"
-#: a command that takes longer goes on for so long before it is ended
-SECONDS_OF_A_LONG_COMMAND = 3
+#: commands that take longer go on for so long, side by side, before they are ended
+SECONDS_OF_LONG_COMMANDS = 4
 SECONDS_OF_A_COMMAND = 600
 SECONDS_OF_AN_INSTALLATION = 1200
 #: what a shell returns for a command that Ctrl-C ended
@@ -133,32 +135,39 @@ def program(shell: Shell) -> Iterator[str]:
 
 
 def longer(shell: Shell) -> Iterator[str]:
-    """Start what takes longer, and end it as Ctrl-C does if it goes on."""
-    for line in commands(LONGER):
-        if line.startswith(LAB):
-            continue
-        started = subprocess.Popen(
-            shell.words(line),
-            cwd=shell.folder,
-            env=shell.variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            # a shell's background jobs ignore it, and so would what they start
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-        wanted = [0]
-        try:
-            printed, _ = started.communicate(timeout=SECONDS_OF_A_LONG_COMMAND)
-        except subprocess.TimeoutExpired:
-            started.send_signal(signal.SIGINT)
-            printed, _ = started.communicate(timeout=SECONDS_OF_A_COMMAND)
-            wanted = [0, INTERRUPTED]
-        if started.returncode not in wanted:
-            raise Failed(f"{line}: {started.returncode}\n{printed}")
+    """Start what takes longer, all at once, and end it as Ctrl-C does if it goes on."""
+    lines = [line for line in commands(LONGER) if not line.startswith(LAB)]
+    started = [(line, _background(shell, line)) for line in lines]
+    end = time.monotonic() + SECONDS_OF_LONG_COMMANDS
+    for _, command in started:
+        with suppress(subprocess.TimeoutExpired):
+            command.wait(max(end - time.monotonic(), 0))
+    # those that go on; one that Python has not started yet ends by the signal itself
+    running = [command for _, command in started if command.poll() is None]
+    for command in running:
+        command.send_signal(signal.SIGINT)
+    for line, command in started:
+        printed, _ = command.communicate(timeout=SECONDS_OF_A_COMMAND)
+        ended = (0, INTERRUPTED, -signal.SIGINT) if command in running else (0,)
+        if command.returncode not in ended:
+            raise Failed(f"{line}: {command.returncode}\n{printed}")
         yield line
+
+
+def _background(shell: Shell, line: str) -> subprocess.Popen[str]:
+    """A command in the background, which Ctrl-C can end."""
+    return subprocess.Popen(
+        shell.words(line),
+        cwd=shell.folder,
+        env=shell.variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        # a shell's background jobs ignore it, and so would what they start
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def lab(shell: Shell) -> Iterator[str]:
