@@ -249,6 +249,7 @@ def test_what_a_dead_lab_left_is_swept():
     assert not any(runs(pid) for pid in alive)
 
 
+@once
 def test_a_session(capsys):
     pytest.importorskip("typer")
     pytest.importorskip("rich")
@@ -293,6 +294,7 @@ def test_run_ends_its_program_when_it_is_ended(net):
     assert inside(net.name) == []
 
 
+@once
 def test_a_lab_without_root():
     code = "from isthmus.lab import Lab\nwith Lab(2) as net: print(net.measure())"
     trial = subprocess.run(rootless(["true"]), capture_output=True, text=True)
