@@ -3,8 +3,8 @@
 python tests/both_cores.py pure [arguments of pytest]
 python tests/both_cores.py mpi [arguments of pytest]
 
-Of the tests without MPI, three parts run at a time. MPI tests that share launches run
-beside tests that start programs of their own. Each part is a process.
+Three parts run at a time, each in a process. Of the tests with MPI, one part has those
+that share launches, two have those that start programs of their own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ PARTS_AT_ONCE = 3
 LONGEST_FILES = ("install", "launcher", "explore", "algorithms")
 #: the number of parts of all further files
 PARTS = 4
+#: the files of tests that start programs of their own in which these compute; in the
+#: others they mostly wait
+COMPUTING_FILES = ("fuzz", "mpi4py_suite", "examples", "rival_collectives")
 #: the status of pytest without any test
 NO_TESTS_STATUS = 5
 
@@ -34,12 +37,16 @@ def pure() -> list[list[str]]:
 
 
 def mpi() -> list[list[str]]:
-    """The arguments of both parts of the MPI tests: launches, and all further tests.
-
-    The two run at once, since the second part mostly waits.
-    """
+    """The arguments of the parts of the MPI tests: launches that many tests share, and
+    programs of their own, those that compute apart from those that mostly wait."""
     folder = str(TESTS / "mpi")
-    return [[folder, "-m", "mpi", "--turns"], [folder, "-m", "not mpi"]]
+    computing = [str(TESTS / "mpi" / f"test_{name}.py") for name in COMPUTING_FILES]
+    waiting = [folder, *(f"--ignore={file}" for file in computing)]
+    return [
+        [folder, "-m", "mpi", "--turns"],
+        [*computing, "-m", "not mpi"],
+        [*waiting, "-m", "not mpi"],
+    ]
 
 
 def main(kind: str, arguments: list[str]) -> int:
