@@ -10,7 +10,7 @@ import pytest
 
 from isthmus.groups import scans, vm, vm_lanes
 from isthmus.groups.chain import from_addresses, from_size
-from isthmus.groups.dialogue import ExchangeStep, PostStep
+from isthmus.groups.dialogue import AllgatherStep, ExchangeStep, PostStep
 from isthmus.groups.hash_split import hash_split
 from isthmus.groups.jenkins import bin_of
 from isthmus.groups.lanes import bit_length, codes, each_byte
@@ -212,3 +212,49 @@ def test_messages_with_one_end_are_refused(step, words):
 
     with pytest.raises(BadMessage, match=words):
         vm_lanes.run(talk(), 3)
+
+
+def exchanges(*steps):
+    """A dialogue of steps, each with a target and a source of every rank; a number of
+    eight bytes goes from each to each."""
+    for targets, sources in steps:
+        sent = [(np.array(targets), np.arange(len(targets)))]
+        yield ExchangeStep(sent, [np.array(sources)])
+
+
+#: ranks 0 and 1 on a node, 2 and 3 on another; messages inside cost a tenth
+PORTS = vm_lanes.NodePorts(np.array([0, 0, 1, 1]), ALPHA / 10, BETA / 10)
+
+
+@pytest.mark.parametrize(
+    ("targets", "sources", "times"),
+    [
+        # inside the nodes, all at once
+        ([1, 0, 3, 2], [1, 0, 3, 2], [0.2 + 0.2] * 4),
+        # one message out of each node has the port alone
+        ([2, -1, 0, -1], [2, -1, 0, -1], [4, 0, 4, 0]),
+        # two messages pass the port one after the other; start-ups overlap
+        ([2, 3, 0, 1], [2, 3, 0, 1], [4, 6, 4, 6]),
+    ],
+)
+def test_messages_of_a_node_pass_its_port_one_after_the_other(targets, sources, times):
+    steps = exchanges((targets, sources))
+    done = vm_lanes.run(steps, 4, alpha=ALPHA, beta=BETA, nodes=PORTS)
+    assert done.time.tolist() == pytest.approx(times)
+
+
+def test_a_port_is_busy_with_the_messages_of_earlier_steps():
+    """Rank 0 is done with the first step before rank 1 is, and then waits for it."""
+    steps = exchanges(*(([2, x, 0, y],) * 2 for x, y in ((3, 1), (-1, -1))))
+    done = vm_lanes.run(steps, 4, alpha=0.0, beta=BETA, nodes=PORTS)
+    assert done.time.tolist() == pytest.approx([6, 4, 6, 4])
+
+
+def test_an_allgather_brings_a_node_what_each_of_its_ranks_lacks():
+    def gather(n):
+        yield AllgatherStep(np.arange(n))
+
+    alone = vm_lanes.run(gather(4), 4, alpha=ALPHA, beta=BETA)
+    shared = vm_lanes.run(gather(4), 4, alpha=ALPHA, beta=BETA, nodes=PORTS)
+    assert alone.time[0] == 2 * ALPHA + 3 * 8 * BETA
+    assert shared.time[0] == 2 * ALPHA + 2 * 2 * 8 * BETA

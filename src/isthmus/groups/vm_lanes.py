@@ -1,7 +1,9 @@
 """The virtual machine for lanes: one dialogue for all ranks, as array operations.
 
 Rounds, messages, bytes and times are counted as in `vm`. Lane i is rank i. All ranks
-take a step together, so both ends of a message must be in one step.
+take a step together, so both ends of a message must be in one step. Where ranks share
+the port of a node, the messages of a node pass the port one after the other, in the
+order of steps, and in a step in the order in which their ranks begin.
 """
 
 from __future__ import annotations
@@ -24,6 +26,44 @@ def _count(mask: np.ndarray) -> int:
     return int(np.count_nonzero(mask))
 
 
+@dataclass(frozen=True)
+class NodePorts:
+    """Nodes with one port for all messages of their ranks with other nodes.
+
+    `alpha` and `beta` are the costs of messages inside a node.
+    """
+
+    #: the node of each rank
+    node: np.ndarray
+    alpha: float
+    beta: float
+
+
+def _pass_port(
+    ready: np.ndarray, wire: np.ndarray, node: np.ndarray, free: np.ndarray
+) -> np.ndarray:
+    """The times at which the messages of ranks have passed the ports of their nodes.
+
+    A message is `ready` at a time and takes `wire` seconds; a port is free from `free`
+    on, which is updated. Ranks without a message have passed when they are ready.
+    """
+    passed = ready.copy()
+    ranks = np.flatnonzero(wire)
+    if not len(ranks):
+        return passed
+    ranks = ranks[np.lexsort((ready[ranks], node[ranks]))]
+    port, seconds = node[ranks], wire[ranks]
+    work = np.cumsum(seconds)
+    # the idle time of a port before a message, with the work of all messages before it;
+    # an offset for each port keeps the running maxima of ports apart
+    start = np.maximum(ready[ranks], free[port]) - (work - seconds)
+    offset = (start.max() - start.min()) * np.unique(port, return_inverse=True)[1]
+    end = np.maximum.accumulate(start + offset) - offset + work
+    passed[ranks] = end
+    free[port] = end  # of equal ports the last message counts
+    return passed
+
+
 @dataclass
 class LaneRun:
     """The result and the tallies of a run: arrays with a lane for each rank.
@@ -34,6 +74,7 @@ class LaneRun:
     n: int
     alpha: Any
     beta: float
+    nodes: NodePorts | None = None
 
     def __post_init__(self) -> None:
         self.result: Any = None
@@ -41,6 +82,8 @@ class LaneRun:
         self.messages = np.zeros(self.n, np.int64)
         self.bytes = np.zeros(self.n, np.int64)
         self.time = np.zeros((*np.shape(self.alpha)[:-1], self.n))
+        #: for each row of times, when ports of nodes are free to send and to receive
+        self._free = [np.zeros((2, self.n)) for _ in np.atleast_2d(self.time)]
 
     def perform(self, step: Step | PerProcess) -> list[Any]:
         """The values received by all ranks in one step."""
@@ -98,7 +141,7 @@ class LaneRun:
         for messages in (outgoing, incoming):
             port_time = np.zeros_like(self.time)
             for peers, has_peer, size in messages:
-                port_time += has_peer * (self.alpha + self.beta * size)
+                port_time += has_peer * self.message_time(peers, size)
                 if id(peers) in counted_peers:  # of both directions
                     continue
                 counted_peers.add(id(peers))
@@ -111,7 +154,54 @@ class LaneRun:
             self.messages += has_peer
             self.bytes += has_peer * size
         self.rounds = np.where(active, latest + 1, self.rounds)
-        self.time = np.where(active, begin + np.maximum(*port_times), self.time)
+        end = begin + np.maximum(*port_times)
+        if self.nodes is not None:
+            end = self.through_ports(self.nodes, begin, end, outgoing, incoming)
+        self.time = np.where(active, end, self.time)
+
+    def message_time(self, peers: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """The time of a message of each rank with a peer."""
+        far: np.ndarray = self.alpha + self.beta * size
+        if self.nodes is None:
+            return far
+        near = self.nodes.alpha + self.nodes.beta * size
+        return np.where(self.nodes.node[peers] == self.nodes.node, near, far)
+
+    def through_ports(
+        self,
+        nodes: NodePorts,
+        begin: np.ndarray,
+        end: np.ndarray,
+        outgoing: list[Any],
+        incoming: list[Any],
+    ) -> np.ndarray:
+        """The ends of messages that take until `end` where no other rank uses the port.
+
+        A message is started, then passes the port of its sender's node, then that of
+        its receiver's, where it arrives as early as its bytes can follow each other.
+        """
+        sent, received = (
+            sum(
+                has_peer * (nodes.node[peers] != nodes.node) * self.beta * size
+                for peers, has_peer, size in messages
+            )
+            + np.zeros(self.n)
+            for messages in (outgoing, incoming)
+        )
+        rows = []
+        alphas = np.ravel(self.alpha)
+        for alpha, row_begin, row_end, free in zip(
+            alphas, np.atleast_2d(begin), np.atleast_2d(end), self._free, strict=True
+        ):
+            left = _pass_port(row_begin + alpha, sent, nodes.node, free[0])
+            ready = row_begin + alpha
+            for peers, has_peer, _ in incoming:
+                arrival = np.where(has_peer, left.take(peers) - received, ready)
+                np.maximum(ready, arrival, out=ready)
+            come = _pass_port(ready, received, nodes.node, free[1])
+            row_end = np.where(sent > 0, np.maximum(row_end, left), row_end)
+            rows.append(np.where(received > 0, np.maximum(row_end, come), row_end))
+        return np.array(rows).reshape(end.shape)
 
     def post(self, step: PostStep) -> list[Any]:
         """A value from every posting rank, to a rank that expects a value."""
@@ -137,6 +227,10 @@ class LaneRun:
         self.messages += rounds
         self.bytes += received
         begin = self.time.max(axis=-1, keepdims=True)
+        if self.nodes is not None:  # all that the ranks of a node lack passes its port
+            node, ranks = self.nodes.node, np.bincount(self.nodes.node)
+            lacking = sizes.sum() - np.bincount(node, sizes)
+            received = (ranks * lacking).max()
         self.time = begin + rounds * self.alpha + self.beta * received
         return [Gathered(np.zeros(self.n, np.int64), sizes, Shared(step.value))]
 
@@ -167,10 +261,15 @@ class LaneRun:
 
 
 def run(
-    dialogue: Dialogue[Any], n: int, *, alpha: Any = 1.0, beta: float = 0.0
+    dialogue: Dialogue[Any],
+    n: int,
+    *,
+    alpha: Any = 1.0,
+    beta: float = 0.0,
+    nodes: NodePorts | None = None,
 ) -> LaneRun:
     """Run a dialogue of n ranks in lanes, for one start-up time or a column of them."""
-    lane_run, received = LaneRun(n, alpha, beta), None
+    lane_run, received = LaneRun(n, alpha, beta, nodes), None
     while True:
         try:
             step = dialogue.send(received)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cost.machine import AlphaBeta, Machine
+from ..cost.machine import Machine
 from ..cost.machines import load
 from ..groups import vm, vm_lanes
 from ..groups.bins import BIN_COUNT
@@ -159,8 +159,9 @@ def entries(job: SplitJob) -> list[SplitEntry]:
 
 
 #: seconds that a process needs to compare and move an entry of a table: an assumption,
-#: 85 cycles of 850 MHz, with qsort's call of a function for every comparison
-SECONDS_PER_ENTRY = 1e-7
+#: 85 cycles of 850 MHz, with qsort's call of a function for every comparison; and as
+#: many cycles of the 2.8 GHz of Sierra
+SECONDS_PER_ENTRY = {DAWN: 1e-7, SIERRA: 3e-8}
 #: bytes of an entry of a table of bins
 BIN_BYTES = 3 * WORD_BYTES
 
@@ -184,7 +185,7 @@ class SplitPoint(SplitJob):
     @property
     def work(self) -> float:
         """The time of local work."""
-        return SECONDS_PER_ENTRY * self.entries
+        return SECONDS_PER_ENTRY[self.machine] * self.entries
 
     @property
     def seconds(self) -> float:
@@ -193,9 +194,19 @@ class SplitPoint(SplitJob):
 
 
 def machine(name: str = DAWN, startup: float = 1.0) -> Machine:
-    """The assumed machine, or a copy with another start-up time."""
+    """The assumed machine, or a copy with another start-up time between nodes."""
     model = load(name)
-    return AlphaBeta(startup * model.alpha, model.beta)
+    *inner, outermost = model.levels
+    outermost = replace(outermost, alpha=startup * outermost.alpha)
+    return replace(model, levels=(*inner, outermost))
+
+
+def node_ports(model: Machine, n: int) -> vm_lanes.NodePorts | None:
+    """The nodes of n processes in order, if the processes of a node share its port."""
+    if model.flat:
+        return None
+    level = model.levels[0]
+    return vm_lanes.NodePorts(model.units(n)[0], level.alpha, level.beta)
 
 
 def compared_entries(job: SplitJob, busiest: int) -> float:
@@ -247,7 +258,8 @@ def points(jobs: tuple[SplitJob, ...]) -> list[SplitPoint]:
         choose = partial(bin_of, bins=job.bins)
         dialogues = hash_split(link, entry, hash_function=choose, bins=job.bins)
     alphas = np.array([[model.alpha] for model in models])
-    result = vm_lanes.run(dialogues, n, alpha=alphas, beta=models[0].beta)
+    nodes = node_ports(models[0], n)
+    result = vm_lanes.run(dialogues, n, alpha=alphas, beta=models[0].beta, nodes=nodes)
     busiest = int(result.bytes.max())
     counts: dict[str, Any] = {
         "rounds": int(result.rounds.max()),

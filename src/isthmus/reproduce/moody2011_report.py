@@ -7,11 +7,13 @@ from pathlib import Path
 
 from . import moody2011_figures as figures
 from .moody2011 import (
+    DAWN,
     FEW_GROUPS,
     MAX_PROCESSES,
     MILLION,
     MIN_PROCESSES,
     SECONDS_PER_ENTRY,
+    SIERRA,
     PeakMemory,
     SplitPoint,
     figure_jobs,
@@ -219,7 +221,8 @@ def words(
         "moody2011",
         alpha=f"{1e6 * model.alpha:g} µs",
         rate=f"{1e-6 / model.beta:.0f} MB/s",
-        entry=f"{1e6 * SECONDS_PER_ENTRY:g} µs",
+        entry=f"{1e6 * SECONDS_PER_ENTRY[DAWN]:g} µs",
+        sierra_entry=f"{1e6 * SECONDS_PER_ENTRY[SIERRA]:g} µs",
         few=str(FEW_GROUPS),
         big=spaced(big),
         ratios=_ratios(ratios(paper, small, big)),
