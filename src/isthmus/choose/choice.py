@@ -19,12 +19,14 @@ from ..collectives.collective import (
 )
 from ..collectives.records import OF_MPI
 from ..cost.machine import Machine
+from ..schedules.registry import algorithms
 from . import between, choose, inside, several
-from .by_cost import by_cost
 from .choose import Choice
 
 #: the choice where isthmus has no candidate beside the MPI library's own call
 _NATIVE_CALL = Choice("library", "as isthmus has no better one")
+#: names of sizes in elements, in the order of the arguments of a closed form
+_AMOUNTS = ("m", "k", "ka", "kb")
 
 
 def choice(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
@@ -96,3 +98,28 @@ def _inside(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None
         comparison = inside.alltoall(p, sizes["k"], lambda: machine)
     own_choice, is_library_faster = comparison
     return Choice("library", own_choice.why) if is_library_faster else own_choice
+
+
+def by_cost(
+    record: Collective,
+    sizes: Sizes,
+    unit: int,
+    machine: Machine,
+    *,
+    is_ordered: bool = False,
+) -> Choice:
+    """The cheapest algorithm by claimed times, of sizes in elements of `unit` bytes.
+
+    If `is_ordered`, only of algorithms that combine in rank order.
+    """
+    ranks = record.ranks(sizes)
+    amounts = [unit * sizes[name] for name in _AMOUNTS if name in sizes]
+    n = ranks if record.groups == BETWEEN else (sum(ranks),)
+    times = {
+        entry.name: entry.cost(*n, *amounts, machine.alpha, machine.beta)
+        for entry in algorithms(record.name)
+        if entry.needs(sum(ranks)) and not (is_ordered and entry.commutative)
+    }
+    if not times:
+        raise ValueError(f"no algorithm of {record.name} fits groups of {ranks}")
+    return between.cheapest(times, f"{record.name} of {sizes}")

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..collectives.records import COLLECTIVES, schedule
+from ..cost.machine import Unequal
 from ..schedules.hosts import Hosts
 from ..schedules.registry import Algorithm, algorithms, with_startup
 
@@ -44,8 +45,6 @@ def _time(
     startup_bytes: float,
     **sizes: int,
 ) -> float:
-    from ..cost.machine import Unequal
-
     example = COLLECTIVES[collective].example
     all_sizes: dict[str, Any] = {**sizes, "m" if "m" in example else "k": nbytes}
     if "counts" in example:  # of p ranks

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from ...choose.by_cost import by_cost
+from ...choose.choice import by_cost
 from ...collectives.collective import (
     BETWEEN,
     BLOCK,
