@@ -14,10 +14,20 @@ Rng = np.random.Generator
 Arguments = tuple[Any, ...]
 
 
-def _read_only() -> np.ndarray:
-    array = np.zeros(64)
+def _read_only(spec: Any) -> Any:
+    """A buffer of an array that cannot be written: alike to the one in its place in all
+    by which a plan is found, so that it is refused after the plan."""
+    if isinstance(spec, list | tuple):
+        return type(spec)((_read_only(spec[0]), *spec[1:]))
+    array = spec.copy()
     array.flags.writeable = False
     return array
+
+
+def _is_array(spec: Any) -> bool:
+    """Whether a buffer is an array with bytes, alone or in a list."""
+    first = spec[0] if isinstance(spec, list | tuple) and spec else spec
+    return isinstance(first, np.ndarray) and first.nbytes > 0
 
 
 #: in place of a buffer: nobody can send from it or receive into it
@@ -42,6 +52,8 @@ def spoil(rng: Rng, op: str, args: Arguments) -> tuple[str, Arguments, dict[str,
         is_buffer = [True]
     ways = ["a buffer"] * 4 + ["the algorithm"]
     ways += ["the operator"] * (op in REDUCTIONS) + ["the root"] * (op in ROOTED)
+    if op != "Bcast" and len(args) > 1 and _is_array(args[1]):
+        ways += ["a buffer that cannot be written"] * 3
     way = str(rng.choice(ways))
     at = int(rng.choice(np.flatnonzero(is_buffer)))
     changed = list(args)
@@ -52,6 +64,8 @@ def spoil(rng: Rng, op: str, args: Arguments) -> tuple[str, Arguments, dict[str,
         changed[k] = "a word" if rng.random() < 0.5 else MPI.OP_NULL
     elif way == "the root":
         changed[-1] = 1 << 20
+    elif way == "a buffer that cannot be written":
+        changed[1] = _read_only(args[1])
     else:
         way = str(rng.choice(list(_NO_BUFFERS)))
         changed[at] = _NO_BUFFERS[way]()

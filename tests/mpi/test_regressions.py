@@ -46,6 +46,22 @@ def test_a_call_that_one_rank_refuses_does_not_count(comm, groups):
     agree(comm, True)
 
 
+def test_a_call_that_is_refused_behind_its_plan_does_not_count(comm, groups):
+    """Found by reading: whether a buffer may be written is no value that a plan is
+    found by, and calls until a trial were counted as soon as there was a plan."""
+    n = len(groups.there)
+    x, y, fixed = np.ones(3), np.zeros(3 * n), np.zeros(3 * n)
+    fixed.flags.writeable = False
+    for k in range(60):
+        if k % 3 == 2 and comm.rank == 0:
+            with pytest.raises(BufferError, match="read-only"):
+                groups.ours.Allgather(x, fixed)
+        y[:] = 0
+        groups.ours.Allgather(x, y)
+        assert (y == 1).all(), k
+    agree(comm, True)
+
+
 def test_counts_that_are_left_out_are_accepted_always(comm, groups):
     """As many as the buffer holds, at the first call and at the hundredth."""
     size, n = groups.ours.size, len(groups.there)

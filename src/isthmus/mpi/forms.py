@@ -51,20 +51,30 @@ def operation_of(
 
 
 def run(comm: MPI.Comm, context: Context, call: Call) -> None:
-    """Make a blocking call, with a step of a trial before if one is due."""
+    """Make a blocking call, and a step of a trial behind it if one is due.
+
+    The call is counted for the trial once it is over, in one block with it. A call that
+    this rank refuses before anything is sent must not count, since no other rank hears
+    of it, and a rank that counts differently makes the steps of the trial in other
+    calls than the others, which wait for it.
+    """
     if context.checked:
         checked.agree(context, call)
     plan = call.plan()
-    if plan.warm_up is not None and plan.warm_up():
-        context.advance_trial(call.name, partial(run, comm, context))
-        plan = call.plan_anew()
     if plan.native is not None:
-        _run_native(comm, context, call, plan)
+        make_call = _native_call(comm, context, call, plan)
+    else:
+        observer = context.observer
+        operation_class = Operation if observer is None else observer.operation
+        channel = context.channel if plan.is_of_all else context.channel_for(plan)
+        make_call = operation_of(channel, plan, call, operation_class).wait
+    if plan.warm_up is None:
+        make_call()
         return
-    observer = context.observer
-    operation_class = Operation if observer is None else observer.operation
-    channel = context.channel if plan.is_of_all else context.channel_for(plan)
-    operation_of(channel, plan, call, operation_class).wait()
+    with context.uninterrupted(call.name, plan.algorithm):
+        make_call()
+        if plan.warm_up():
+            context.advance_trial(call.name, partial(run, comm, context))
 
 
 def complete(context: Context, call: Call) -> None:
@@ -73,8 +83,10 @@ def complete(context: Context, call: Call) -> None:
     operation_of(context.channel_for(plan), plan, call).wait()
 
 
-def _run_native(comm: MPI.Comm, context: Context, call: Call, plan: Plan) -> None:
-    """Make the MPI library's own call."""
+def _native_call(
+    comm: MPI.Comm, context: Context, call: Call, plan: Plan
+) -> Callable[[], None]:
+    """The MPI library's own call, with the arguments read and staged, not yet made."""
     native = plan.native
     assert native is not None
     arranged: Arrangement | None = None
@@ -84,6 +96,18 @@ def _run_native(comm: MPI.Comm, context: Context, call: Call, plan: Plan) -> Non
         buffers = call.buffers(plan) if arranged is None else arranged.memories
     if arranged is None and call.copies is not None:
         call.copies.fetch_all()
+    return partial(_run_native, comm, context, call, native, buffers, arranged)
+
+
+def _run_native(
+    comm: MPI.Comm,
+    context: Context,
+    call: Call,
+    native: NativeCall,
+    buffers: Sequence[Any],
+    arranged: Arrangement | None,
+) -> None:
+    """Make the MPI library's own call, and copy the data to their places."""
     try:
         if context.limit.seconds is None:
             native.blocking(comm, call, buffers)

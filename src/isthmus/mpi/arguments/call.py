@@ -278,11 +278,6 @@ class Call:
         plans.keep(values, plan := self._new_plan())
         return plan
 
-    def plan_anew(self) -> Plan:
-        """The plan of the call after a step of a trial, whose end may change "auto"."""
-        self.read_again()
-        return self.plan()
-
     def _new_plan(self) -> Plan:
         task, context = self.task(), self.context
         if task.question is not None:

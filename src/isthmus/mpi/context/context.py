@@ -484,13 +484,15 @@ class Context:
         """A block after whose failure the communicator refuses all calls.
 
         Errors that all ranks raise together are excepted, since no rank is left behind
-        in the block.
+        in the block. So are those of a call in the block that has reported its own.
         """
         try:
             yield
         except (MismatchError, NoTagLeft):
             raise
         except BaseException as error:
+            if self.is_broken:
+                raise
             raise self.failed(error, op, algorithm) from None
 
     def finish(self, request: MPI.Request, *buffers: Any) -> None:
