@@ -325,6 +325,30 @@ def test_what_is_written_before_a_meeting_is_there_after_it(comm):
     memory.free()
 
 
+@pytest.mark.mpi(1)
+def test_a_call_by_messages_does_not_hide_the_root_before_it(comm):
+    """Root 0 is still in a half when root 1, which made a call by messages meanwhile,
+    comes to the half: seen as a hang of the next test, in one run of forty."""
+    memory = memoryview(bytearray(node_memory.segment_bytes(3, 64)))
+    segments = [node_memory.Segment(memory, range(3), place) for place in range(3)]
+    first, second, remote = (RootedTurns(x, [2]) for x in segments)
+    calls = {}
+    for name, root, number in (("in", 0, 0), ("messages", 1, 0), ("next", 1, 2)):
+        for turns in (remote, (first, second)[root]):
+            turns.begin(call := numbered(number), root)
+            calls[turns, name] = call
+    assert remote.is_free(calls[remote, "in"]) and first.is_free(calls[first, "in"])
+    remote.end(calls[remote, "in"])
+    for turns in (remote, second):
+        turns.end(calls[turns, "messages"])
+    assert not remote.is_free(calls[remote, "next"])
+    assert remote.not_ended(calls[remote, "next"]) == [0]
+    assert not second.is_free(calls[second, "next"])
+    first.end(calls[first, "in"])
+    assert remote.is_free(calls[remote, "next"])
+    assert second.is_free(calls[second, "next"])
+
+
 def test_roots_take_turns_in_memory_that_only_the_others_count(comm):
     """Calls of random roots, each of which knows its own calls only; some are made
     without the memory, and ended before those that came before."""

@@ -307,9 +307,11 @@ class RootedTurns:
 
     Only the ranks of the remote group know all such calls, and count them. A root
     counts its calls only, and the rest of a root's group knows none. The half is that
-    of the root's number. A rank of the remote group waits until its group and the root
-    have ended the call that used the half before. A root waits for the word of a rank
-    of the remote group on the node, because the root does not know the call before.
+    of the root's number. A rank of the remote group waits until its group and their
+    roots have ended the calls that had the half before: not the last of these alone,
+    since a call by messages has a turn and waits for nobody, and the root of the call
+    before it may still be in the half. A root waits for the word of a rank of the
+    remote group on the node, because the root does not know the calls before.
     On a node without such a rank a root uses no half: each call has memory of its own.
     """
 
@@ -324,9 +326,10 @@ class RootedTurns:
         self.is_alone = not self._places
         #: the number of calls of all roots
         self._calls = 0
-        #: by half, the last call: the number among all calls, the root's place, and the
-        #: number among the calls of the root
-        self._last: list[tuple[int, int | None, int]] = [(-1, None, -1)] * HALVES
+        #: by half, the number of the last call among all calls, and the last call of
+        #: each root that may not have ended: the root's place, and the root's number
+        self._last = [-1] * HALVES
+        self._open_roots: list[dict[int, int]] = [{} for _ in range(HALVES)]
         #: by half, the index of the first word in the row of ended calls, and in the
         #: row of calls that a root may begin
         self._ended_at = [segment.word_at(k, _ENDED, 0) for k in range(HALVES)]
@@ -346,9 +349,19 @@ class RootedTurns:
         if self.counts_all:
             sequence = self._calls
             self._calls += 1
-        before, self._last[half] = self._last[half], (sequence, place, number)
+        last, self._last[half] = self._last[half], sequence
+        roots = self._roots_in(half)
+        call.turn = RootedTurn(sequence, number, place, last, tuple(roots.items()))
+        if place is not None:
+            roots[place] = number
+        self._open_roots[half] = roots
         self._own[half].begin(sequence)
-        call.turn = RootedTurn(sequence, number, place, before)
+
+    def _roots_in(self, half: int) -> dict[int, int]:
+        """The calls of roots, by place, that have not ended in a half."""
+        words, at = self.segment.words, self._ended_at[half]
+        roots = self._open_roots[half].items()
+        return {place: number for place, number in roots if words[at + place] <= number}
 
     def is_free(self, call: Numbered) -> bool:
         """Whether a call may use the half; a designated rank then tells the root."""
@@ -357,29 +370,24 @@ class RootedTurns:
         if not self.counts_all:
             go = self._go_at[half] + self.segment.place
             return self.is_alone or words[go] > turn.number
-        sequence, root_place, number = turn.before
-        if (
-            root_place is not None
-            and words[self._ended_at[half] + root_place] <= number
-        ):
-            return False
-        ended = _packed(sequence + 1)
+        for place, number in turn.roots_before:
+            if words[self._ended_at[half] + place] <= number:
+                return False
+        ended = _packed(turn.before + 1)
         for read, n in self._read_ended[half]:
             row = read()
-            if row != ended * n and np.frombuffer(row, np.int64).min() <= sequence:
+            if row != ended * n and np.frombuffer(row, np.int64).min() <= turn.before:
                 return False
         if self._tells_roots and turn.root_place is not None:
             words[self._go_at[half] + turn.root_place] = turn.number + 1
         return True
 
     def _awaited(self, turn: RootedTurn, half: int) -> list[int]:
-        """The places of ranks that have not ended the call that used a half before."""
-        sequence, root_place, number = turn.before
+        """The places of ranks that have not ended the calls that had a half before."""
         words, at = self.segment.words, self._ended_at[half]
-        waiting = [x for x in self._places if words[at + x] <= sequence]
-        if root_place is not None and words[at + root_place] <= number:
-            waiting.append(root_place)
-        return waiting
+        waiting = [x for x in self._places if words[at + x] <= turn.before]
+        roots = turn.roots_before
+        return waiting + [x for x, number in roots if words[at + x] <= number]
 
     def not_ended(self, call: Numbered) -> list[int]:
         """The ranks that a call waits for: at a root, the first remote rank alone."""
@@ -403,8 +411,10 @@ class RootedTurn(NamedTuple):
     #: the number among the calls of the root, and the root's place if on this node
     number: int
     root_place: int | None
-    #: the call that used the half before: sequence, place of the root, number
-    before: tuple[int, int | None, int]
+    #: the number among all calls of the one that had the half before
+    before: int
+    #: the last calls of roots in that half, by the root's place and number
+    roots_before: tuple[tuple[int, int], ...]
 
 
 class NodeMemory:
