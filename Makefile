@@ -166,9 +166,13 @@ DEBIAN := libopenmpi-dev openmpi-bin libmpich-dev mpich
 	@.venv/release/bin/python $(INSTALL) build twine check-manifest
 	@touch $@
 
-# All that `make test` needs, at once.
+# All that `make test` needs, at once; and what its first processes, which start side by
+# side, would each compile for themselves: a process that compiles what the tests import
+# takes 17 s of processor time for it, and 4 s once that is done.
 NEEDS_mpich := lint test docs
 NEEDS_openmpi := test
+TESTS_mpich := tests
+TESTS_openmpi := tests/mpi
 space := $() $()
 comma := ,
 .venv/%/.all: pyproject.toml
@@ -176,6 +180,7 @@ comma := ,
 	@$(PYTHON) -m venv .venv/$*
 	@.venv/$*/bin/python $(INSTALL) --editable \
 	    '.[$*,cli,plot,$(subst $(space),$(comma),$(NEEDS_$*))]'
+	@.venv/$*/bin/python -m pytest -q --collect-only $(TESTS_$*) >/dev/null || true
 	@cd .venv/$* && touch .base $(addprefix .,$(NEEDS_$*)) .all
 
 .PRECIOUS: .venv/%/.all .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
