@@ -368,6 +368,12 @@ _SIZED = (
 )
 
 
+#: sizes whose messages stay below 4 KiB: Open MPI writes longer ones whole, also beyond
+#: the place that they are received into, and fails with MPI_ERR_TRUNCATE only then
+#: (5.0.11; `Irecv` of 4,080 of 4,096 bytes shows it, without isthmus)
+_NEVER_WRITTEN_BEYOND = ("equal", "zeros")
+
+
 def sizes(stage: Stage) -> None:
     """Where one rank sends more than another expects, some rank raises; nobody gets
     wrong data in silence. Without threads the MPI library's own calls have no limit."""
@@ -379,7 +385,10 @@ def sizes(stage: Stage) -> None:
         ours = [x for x in _SIZED if place.kind == "between" or x[0] == "A"]
         options = Options(stage.level, 0.0, 0.0, operations=ours, forms=("blocking",))
         series = Series(place, stage.rng, stage.alone, options)
-        series.drawn = replace(series.drawn, in_place=False)
+        size = series.drawn.size
+        if IS_OPEN_MPI and size not in _NEVER_WRITTEN_BEYOND:
+            size = _NEVER_WRITTEN_BEYOND[0]
+        series.drawn = replace(series.drawn, in_place=False, size=size)
         if series.algorithm == "native":
             series.algorithm = None
         odd = int(stage.rng.integers(1 << 20)) % place.ranks
