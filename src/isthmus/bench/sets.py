@@ -122,7 +122,7 @@ PAPER_SETS = ("kang2019", "traff2008", "silva1999")
 #: the algorithms that are measured in a set, beside the MPI library's own calls
 ALGORITHMS = {
     "kang2019": ("auto", "segmented", "balanced", "leader"),
-    "traff2008": ("auto", "blocked_ring", "circulant"),
+    "traff2008": ("auto", "ring", "blocked_ring", "circulant"),
     "silva1999": ("auto",),
     "one_node": ("auto",),
     "four_a_host": ("auto",),

@@ -34,8 +34,9 @@ LINEAR_RING, FIXED_BLOCKS, BEST_BLOCKS, CIRCULANT_WAY, CIRCULANT_BOUND = (
     "circulant",
     "circulant, bound",
 )
-#: the way for ranks that are dealt out to the nodes in turn
+#: the way for ranks that are dealt out to the nodes in turn, and those beside it
 NODE_RING = "node ring, best B"
+DEALT_WAYS = LINEAR_RING, BEST_BLOCKS, NODE_RING
 #: with more processes, a circulant round has too many messages to simulate
 MAX_CIRCULANT_PROCESSES = 2048
 
@@ -96,9 +97,8 @@ def _system(
 SX8 = _system("SX-8", 30, "nec-sx8", 1 << 20, range(11, 24, 2))
 LINUX = _system("Linux cluster", 96, "ddr-infiniband", 32 << 10, range(7, 20, 2))
 BLUEGENE = _system("Blue Gene/P", 4096, "bluegene-p", 64 << 10, range(8, 15, 3))
-SYSTEMS = SX8, LINUX, BLUEGENE
-#: at one size only, as a table: a ring of 5784 processes takes seconds to simulate
-SICORTEX = _system("SiCortex", 5784, "sicortex", 1 << 20, [14])
+SICORTEX = _system("SiCortex", 5784, "sicortex", 1 << 20, range(8, 15, 3))
+SYSTEMS = SX8, LINUX, BLUEGENE, SICORTEX
 #: systems with the processes of a node behind one port
 SX8_NODES = _system("SX-8, 30 × 8", 240, "nec-sx8", 1 << 20, (12, 16, 20), 8)
 LINUX_PAIRS = _system(
@@ -106,7 +106,9 @@ LINUX_PAIRS = _system(
 )
 LINUX_NODES = _system("Linux, 24 × 4", 96, "ddr-infiniband", 32 << 10, [19], 4)
 #: the slides' second cluster, without any runs in the slides
-GIGABIT = _system("Linux, gigabit, 24 × 4", 96, "gigabit-ethernet", 32 << 10, [19], 4)
+GIGABIT = _system(
+    "Linux, gigabit, 24 × 4", 96, "gigabit-ethernet", 32 << 10, (7, 11, 15, 19), 4
+)
 NODE_SYSTEMS = SX8_NODES, LINUX_PAIRS, LINUX_NODES, GIGABIT
 #: systems whose ranks are also dealt out in turn: a few seconds to simulate
 DEALT_SYSTEMS = LINUX_PAIRS, LINUX_NODES
@@ -116,6 +118,8 @@ SYSTEM_OF_TODAY = System(
 )
 #: the total size for the effect of B and of p, and for the load balance
 STUDIED_BYTES = 96 << 17
+#: the total size for the effect of B on 16 × 2 processes: as much for each process
+STUDIED_BYTES_OF_PAIRS = 32 << 17
 #: the Linux cluster with other numbers of processes, for the plot over p
 LINUX_OVER_P = tuple(
     replace(LINUX, name=f"Linux, {p} of 96", p=p, totals=(STUDIED_BYTES,))
@@ -201,6 +205,11 @@ def bound(job: GatherJob) -> tuple[int, float]:
     return rounds, rounds * (model.alpha + model.beta * (job.m / n + p))
 
 
+def dealt_name(system: System) -> str:
+    """The name of a system whose ranks are dealt out to the nodes in turn."""
+    return f"{system.name}, dealt out"
+
+
 def point(job: GatherJob) -> GatherPoint:
     """The point of a job: simulated, or its bound."""
     if job.way == CIRCULANT_BOUND:
@@ -211,7 +220,7 @@ def point(job: GatherJob) -> GatherPoint:
         timeline = gather.simulate(placed(model, gather) if job.dealt else model)
         rounds, seconds = timeline.rounds, timeline.time
     system, multiple = job.system, seconds / job.system.limit(job.m)
-    name = system.name + ", dealt out" * job.dealt
+    name = dealt_name(system) if job.dealt else system.name
     return GatherPoint(
         system=name,
         processes=system.p,
@@ -253,7 +262,7 @@ def ways(system: System) -> tuple[str, ...]:
 def time_jobs() -> Iterator[GatherJob]:
     """Time against total size on every system, the slowest first."""
     for system in sorted(
-        (*SYSTEMS, SICORTEX, *NODE_SYSTEMS, *LINUX_OVER_P, SYSTEM_OF_TODAY),
+        (*SYSTEMS, *NODE_SYSTEMS, *LINUX_OVER_P, SYSTEM_OF_TODAY),
         key=lambda s: -s.p,
     ):
         for m in reversed(system.totals):
@@ -266,36 +275,42 @@ def dealt_jobs() -> Iterator[GatherJob]:
     """The rings on ranks whose neighbours are on other nodes, and the ring that goes
     from node to node."""
     for system in DEALT_SYSTEMS:
-        for distribution in PAPER_DISTRIBUTIONS:
-            for way in (LINEAR_RING, BEST_BLOCKS, NODE_RING):
-                job = chosen(system, distribution, system.totals[-1], way)
-                yield replace(job, dealt=True)
+        for m in system.totals:
+            for distribution in PAPER_DISTRIBUTIONS:
+                for way in DEALT_WAYS:
+                    yield replace(chosen(system, distribution, m, way), dealt=True)
 
 
-def rules(distribution: str) -> dict[str, int | None]:
-    """The block sizes that the rules choose, and the best, on the Linux cluster."""
-    block_bytes = np.array(counts(distribution, LINUX.p, STUDIED_BYTES))
+def studied() -> dict[System, int]:
+    """The systems on which the effect of B is shown, and the total sizes."""
+    return {LINUX: STUDIED_BYTES, LINUX_PAIRS: STUDIED_BYTES_OF_PAIRS}
+
+
+def rules(system: System, distribution: str) -> dict[str, int | None]:
+    """The block sizes that the rules choose, and the best."""
+    block_bytes = np.array(counts(distribution, system.p, studied()[system]))
     return {
         # The threshold of rule 1 is a start-up; empty blocks have no size by the rule.
-        "rule 1": smallest(block_bytes, int(LINUX.startup), 0.0)
+        "rule 1": smallest(block_bytes, int(system.startup), 0.0)
         if block_bytes.min()
         else None,
-        "rule 2": LINUX.size,
-        "rule 3": square_root(block_bytes, 1, LINUX.startup),
-        "best": best(block_bytes, 1, LINUX.startup),
+        "rule 2": system.size,
+        "rule 3": square_root(block_bytes, 1, system.startup),
+        "best": best(block_bytes, 1, system.startup),
     }
 
 
 def size_jobs() -> Iterator[GatherJob]:
     """Time against block size, and at the sizes that rules choose."""
-    for distribution in PAPER_DISTRIBUTIONS:
-        largest = max(counts(distribution, LINUX.p, STUDIED_BYTES))
-        for k in range(10, 25):
-            if 1 << k < 2 * largest:
-                yield GatherJob(LINUX, distribution, STUDIED_BYTES, "any", 1 << k)
-        for rule, size in rules(distribution).items():
-            if size is not None:
-                yield GatherJob(LINUX, distribution, STUDIED_BYTES, rule, size)
+    for system, m in studied().items():
+        for distribution in PAPER_DISTRIBUTIONS:
+            largest = max(counts(distribution, system.p, m))
+            for k in range(10, 25):
+                if 1 << k < 2 * largest:
+                    yield GatherJob(system, distribution, m, "any", 1 << k)
+            for rule, size in rules(system, distribution).items():
+                if size is not None:
+                    yield GatherJob(system, distribution, m, rule, size)
 
 
 def balance(distribution: str, way: str) -> Timeline:

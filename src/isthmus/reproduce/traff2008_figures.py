@@ -17,13 +17,17 @@ from .traff2008 import (
     BEST_BLOCKS,
     CIRCULANT_BOUND,
     CIRCULANT_WAY,
+    DEALT_WAYS,
     FIXED_BLOCKS,
     LINEAR_RING,
     LINUX,
     LINUX_OVER_P,
+    NODE_RING,
     STUDIED_BYTES,
     GatherPoint,
     System,
+    dealt_name,
+    studied,
     ways,
 )
 
@@ -38,6 +42,7 @@ GATHER_STYLES: dict[str, tuple[str, str, str, float]] = {
     BEST_BLOCKS: ("#0072B2", "o", "-", 1.6),
     CIRCULANT_WAY: ("#009E73", "D", "--", 1.3),
     CIRCULANT_BOUND: ("#009E73", "", ":", 1.6),
+    NODE_RING: ("#D55E00", "v", "-", 1.6),
 }
 #: colour and marker of the choice of each rule
 RULE_MARKS: dict[str, tuple[str, str]] = {
@@ -92,16 +97,33 @@ def _labels(figure: Figure, axes: Sequence[Axes], x: str, y: str) -> None:
 
 def times(points: Sequence[GatherPoint], system: System) -> Figure:
     """Time against total size on a system, a panel for each distribution."""
-    model = system.model
+    processes = f"{system.p} processes, B = {show_bytes(system.size)}"
+    return _times(points, system, (system.name, ways(system)), processes)
+
+
+def dealt_times(points: Sequence[GatherPoint], system: System) -> Figure:
+    """Time against total size where ranks are dealt out to the nodes in turn."""
+    processes = f"{system.p} processes, dealt out to the nodes in turn"
+    return _times(points, system, (dealt_name(system), DEALT_WAYS), processes)
+
+
+def _times(
+    points: Sequence[GatherPoint],
+    system: System,
+    curves: tuple[str, Sequence[str]],
+    processes: str,
+) -> Figure:
+    """Time against total size; `curves` are the system of the points, and the ways."""
+    model, (name, names_of_ways) = system.model, curves
     title = (
-        f"{system.name}, {system.p} processes, B = {show_bytes(system.size)}"
+        f"{system.name}, {processes}"
         f"   (assumed: α = {show_time(model.alpha)}, {1e-9 / model.beta:.3g} GB/s)"
     )
     figure, axes = _panels(title, 6.2)
     m = np.array(system.totals)
     for ax, distribution in zip(axes, PAPER_DISTRIBUTIONS, strict=True):
-        for way in ways(system):
-            _curve(ax, points, (system.name, distribution, way))
+        for way in names_of_ways:
+            _curve(ax, points, (name, distribution, way))
         ax.plot(
             m, 1e3 * model.beta * m, color="black", lw=1, ls=(0, (1, 1)), label="βm"
         )
@@ -155,17 +177,21 @@ def over_p(points: Sequence[GatherPoint]) -> Figure:
 
 
 def sizes(
-    points: Sequence[GatherPoint], sizes_of_rules: Mapping[str, Mapping[str, Any]]
+    points: Sequence[GatherPoint],
+    system: System,
+    sizes_of_rules: Mapping[str, Mapping[str, Any]],
 ) -> Figure:
     """Time against block size; below the limit, the choices of the rules."""
     title = (
-        f"{LINUX.name}, {LINUX.p} processes, m = {show_bytes(STUDIED_BYTES)}: "
+        f"{system.name}, {system.p} processes, m = {show_bytes(studied()[system])}: "
         "blocked ring with pieces of B bytes"
     )
     figure, axes = _panels(title, 6.6)
     for ax, distribution in zip(axes, PAPER_DISTRIBUTIONS, strict=True):
         multiple_of_size = {
-            p.size: p.multiple for p in points if p.distribution == distribution
+            p.size: p.multiple
+            for p in points
+            if (p.system, p.distribution) == (system.name, distribution)
         }
         ax.plot(
             *zip(*sorted(multiple_of_size.items()), strict=True),

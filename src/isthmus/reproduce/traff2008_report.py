@@ -24,22 +24,23 @@ from .traff2008 import (
     CIRCULANT_BOUND,
     CIRCULANT_WAY,
     DEALT_SYSTEMS,
+    DEALT_WAYS,
     FIXED_BLOCKS,
-    GIGABIT,
     LINEAR_RING,
     NODE_RING,
     NODE_SYSTEMS,
-    SICORTEX,
     SYSTEM_OF_TODAY,
     SYSTEMS,
     GatherPoint,
     System,
     balance,
     dealt_jobs,
+    dealt_name,
     is_the_ring,
     point,
     rules,
     size_jobs,
+    studied,
     time_jobs,
     ways,
     work,
@@ -55,6 +56,12 @@ TIME_WAYS = (
     CIRCULANT_BOUND,
     NODE_RING,
 )
+#: the figures of time against total size, of SYSTEMS and of NODE_SYSTEMS but 24 × 4
+SYSTEM_FIGURES, NODE_FIGURES = (1, 2, 3, 10), {0: 7, 1: 8, 3: 11}
+#: the figures of the effect of the block size
+SIZE_FIGURES = 4, 12
+#: the figure of ranks dealt out to the nodes in turn
+DEALT_FIGURE = 13
 #: the multiple of the limit within which the better of two ways should be, today
 GOAL_MULTIPLE = 1.35
 
@@ -126,13 +133,14 @@ def _dealt(points: Sequence[GatherPoint]) -> str:
         multiple_of = {
             p.way: p.multiple
             for p in points
-            if (p.system, p.distribution) == (f"{system.name}, dealt out", name)
+            if (p.system, p.m, p.distribution)
+            == (dealt_name(system), system.totals[-1], name)
         }
-        times = [multiple_of[way] for way in (LINEAR_RING, BEST_BLOCKS, NODE_RING)]
+        times = [multiple_of[way] for way in DEALT_WAYS]
         gain = f"{min(times[:2]) / times[2]:.1f}"
         return system.name, name, *(f"{t:.2f}" for t in times), gain
 
-    head = "system", "distribution", LINEAR_RING, BEST_BLOCKS, NODE_RING, "gain"
+    head = "system", "distribution", *DEALT_WAYS, "gain"
     rows = (row(s, name) for s in DEALT_SYSTEMS for name in PAPER_DISTRIBUTIONS)
     return table("llrrrr", head, rows)
 
@@ -149,7 +157,7 @@ def _spread(points: Sequence[GatherPoint]) -> str:
             yield "–" if way == CIRCULANT_BOUND else f"{max(times) / times[0]:.2f}"
 
     head = "system", LINEAR_RING, FIXED_BLOCKS, BEST_BLOCKS, CIRCULANT_WAY
-    systems = (*SYSTEMS, SICORTEX, *NODE_SYSTEMS, SYSTEM_OF_TODAY)
+    systems = (*SYSTEMS, *NODE_SYSTEMS, SYSTEM_OF_TODAY)
     return table("lrrrr", head, (list(row(s)) for s in systems))
 
 
@@ -161,15 +169,19 @@ def _assumed() -> str:
         return s.name, f"{s.p}", show_bytes(s.size), alpha, rate, f"`{s.file}`"
 
     head = "system", "processes", "fixed B", "α, assumed", "1/β, assumed", "file"
-    return table("lrrrrl", head, map(row, (*SYSTEMS, SICORTEX, GIGABIT)))
+    return table("lrrrrl", head, map(row, (*SYSTEMS, NODE_SYSTEMS[-1])))
 
 
-def _rules(sizes: Sequence[GatherPoint]) -> str:
+def _rules(sizes: Sequence[GatherPoint], system: System) -> str:
     """A table of the block size and time of each rule, and the least of all sizes."""
-    names = list(rules(PAPER_DISTRIBUTIONS[0]))
+    names = list(rules(system, PAPER_DISTRIBUTIONS[0]))
 
     def row(distribution: str) -> Sequence[str]:
-        mine = [p for p in sizes if p.distribution == distribution]
+        mine = [
+            p
+            for p in sizes
+            if (p.system, p.distribution) == (system.name, distribution)
+        ]
         by_rule = {p.way: p for p in mine}
         least = min(mine, key=lambda p: p.multiple)
         return distribution, *(_cell(by_rule.get(x)) for x in names), _cell(least)
@@ -206,27 +218,32 @@ def write(folder: Path, gather_points: Sequence[GatherPoint]) -> Path:
     sizes = [p for p in gather_points if p.way not in TIME_WAYS]
     write_csv(folder / "points.csv", points)
     write_csv(folder / "sizes.csv", sizes)
-    for number, system in enumerate(SYSTEMS, 1):
+    for number, system in zip(SYSTEM_FIGURES, SYSTEMS, strict=True):
         save(figures.times(points, system), folder, f"figure{number}")
-    sizes_of_rules = {name: rules(name) for name in PAPER_DISTRIBUTIONS}
-    save(figures.sizes(sizes, sizes_of_rules), folder, "figure4")
+    for number, system in zip(SIZE_FIGURES, studied(), strict=True):
+        sizes_of_rules = {name: rules(system, name) for name in PAPER_DISTRIBUTIONS}
+        save(figures.sizes(sizes, system, sizes_of_rules), folder, f"figure{number}")
     for number, name in enumerate(BALANCE_DISTRIBUTIONS, 5):
         lines = {
             LINEAR_RING: balance(name, LINEAR_RING),
             "blocked ring": balance(name, FIXED_BLOCKS),
         }
         save(figures.balance(lines, name), folder, f"figure{number}")
-    for number, system in enumerate(NODE_SYSTEMS[:2], 7):
-        save(figures.times(points, system), folder, f"figure{number}")
+    for i, number in NODE_FIGURES.items():
+        save(figures.times(points, NODE_SYSTEMS[i]), folder, f"figure{number}")
     save(figures.over_p(points), folder, "figure9")
+    dealt = figures.dealt_times(points, DEALT_SYSTEMS[0])
+    save(dealt, folder, f"figure{DEALT_FIGURE}")
+    linux_rules, pairs_rules = (_rules(sizes, system) for system in studied())
     words = text(
         "traff2008",
-        multiples=_multiples(points, [*SYSTEMS, SICORTEX]),
+        multiples=_multiples(points, SYSTEMS),
         nodes=_multiples(points, NODE_SYSTEMS),
         dealt=_dealt(points),
         today=_multiples(points, [SYSTEM_OF_TODAY]),
         verdict=_verdict(points),
-        rules=_rules(sizes),
+        rules=linux_rules,
+        pairs_rules=pairs_rules,
         spread=_spread(points),
         assumptions=_assumed(),
     )
