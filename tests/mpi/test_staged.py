@@ -653,11 +653,11 @@ def test_long_calls_are_not_left_to_the_library(comm, in_pieces, monkeypatch):
     monkeypatch.setattr(trial, "trial", lambda c, collective: ended(found))
     groups = pair(comm, 1)
     there, taken = len(groups.there), []
-    for n in (8, 1024):
+    for n in (8, 8, 1024):  # behind the first call comes all of the trial
         send, recv = (np.ones(n * there) for _ in "xy")
         groups.ours.Alltoall(send, recv)
         taken.append(groups.ours._last_algorithm())
-    agree(comm, taken[0] == "native" and taken[1] != "native", str(taken))
+    agree(comm, taken[1] == "native" and taken[2] != "native", str(taken))
     groups.free()
 
 
