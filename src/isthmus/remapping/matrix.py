@@ -97,25 +97,23 @@ class Piece:
 def pieces(matrix: Any, arrival: np.ndarray, arrivals: int) -> list[list[Piece]]:
     """The pieces to multiply after each arrival, so that products overlap messages.
 
-    `arrival` has the number of the arrival that brings each column. The list begins
-    with the rows without weights, which wait for no arrival.
+    `arrival` has the number of the arrival that brings each column. Rows without
+    weights are in no piece.
     """
-    last = _last_arrivals(matrix, arrival)
+    filled = np.flatnonzero(np.diff(matrix.indptr))
+    if not len(filled):
+        return [[] for _ in range(arrivals)]
+    arrival_of_entry = arrival[matrix.indices]
+    last = np.maximum.reduceat(arrival_of_entry, matrix.indptr[:-1][filled])
     order = np.argsort(last, kind="stable")
-    edges = np.searchsorted(last[order], np.arange(-1, arrivals + 1))
-    groups = (order[a:b] for a, b in pairwise(edges))
+    edges = np.searchsorted(last[order], np.arange(arrivals + 1))
+    groups = (filled[order[a:b]] for a, b in pairwise(edges))
     return [[*_pieces(matrix, rows)] for rows in groups]
 
 
-def _last_arrivals(matrix: Any, arrival: np.ndarray) -> np.ndarray:
-    """The arrival of the last column of each row; -1 for a row without columns."""
-    offsets = matrix.indptr
-    last = np.full(matrix.shape[0], -1, np.int64)
-    filled = np.flatnonzero(np.diff(offsets))
-    if len(filled):
-        arrival_of_entry = arrival[matrix.indices]
-        last[filled] = np.maximum.reduceat(arrival_of_entry, offsets[:-1][filled])
-    return last
+def rows_without_weights(matrix: Any) -> Runs:
+    """The rows that get the value of unmapped points."""
+    return sorted_runs(np.flatnonzero(np.diff(matrix.indptr) == 0))
 
 
 def _pieces(matrix: Any, rows: np.ndarray) -> Sequence[Piece]:

@@ -15,8 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ...redistribution.runs import spread
-from ...remapping.matrix import Piece, multiply, multiply_present, pieces
+from ...redistribution.runs import Runs, spread
+from ...remapping.matrix import (
+    Piece,
+    multiply,
+    multiply_present,
+    pieces,
+    rows_without_weights,
+)
 from ...schedules.ir import Round
 from ..plan.steps import TMP, ArrayAt, Compute, Step, Unpack
 from ..redistribution.compile import Arrival, FieldsCompiler
@@ -122,7 +128,7 @@ class Products:
         result: list[list[Step]] = [[] for _ in arrivals]
         pieces_by_arrival = self._pieces(
             [arrival for arrival in arrivals if 0 in arrival.fields]
-        )[1:]
+        )
         ends = zip(self.columns, self.target, strict=True)
         for k, (columns, target) in enumerate(ends):
             own_arrivals = (
@@ -150,21 +156,21 @@ class Products:
             assert self.setup.local_sums is not None
             sums = self.setup.local_sums[piece.runs.indices]
             function = partial(multiply_present, piece.matrix, sums)
-        return self._written(piece, function, (columns.place,), target)
+        return self._written(piece.runs, function, (columns.place,), target)
 
     def _written(
         self,
-        piece: Piece,
+        runs: Runs,
         function: Callable[..., None],
         read: tuple[ArrayAt, ...],
         target: Field,
     ) -> list[Step]:
-        """The steps of a function on the rows of a piece in a field.
+        """The steps of a function that writes rows of a field.
 
         A single run of bytes is written directly, to avoid a copy from scratch.
         """
-        rows = target.select(piece.runs.start, piece.runs.size)
-        n, item = piece.runs.total, target.dtype.itemsize
+        rows = target.select(runs.start, runs.size)
+        n, item = runs.total, target.dtype.itemsize
         if len(rows.lengths) == 1:
             first = int(rows.offsets[0])
             place = ArrayAt(target.buffer, first, (n,), (item,), target.dtype)
@@ -177,16 +183,14 @@ class Products:
 
     def of_rows_without_weights(self) -> list[Step]:
         """The steps that fill the target's points without weights."""
-        if self.options.unmapped is None:
+        rows = rows_without_weights(self.setup.local_rows)
+        if self.options.unmapped is None or not len(rows):
             return []
-        # the first list of `pieces` has the rows that wait for no arrival
-        arrival_of_column = np.zeros(self.setup.local_rows.shape[1], np.int64)
         fill = partial(_fill, self.options.unmapped)
         return [
             step
-            for piece in pieces(self.setup.local_rows, arrival_of_column, 1)[0]
             for target in self.target
-            for step in self._written(piece, fill, (), target)
+            for step in self._written(rows, fill, (), target)
         ]
 
 
