@@ -4,9 +4,10 @@
 `isthmus lab run --name NAME -- python overlap.py SIDE ROUNDS`. The remapping, the same
 bytes without the product, and the product without the bytes, in turns; a time is that
 of the slowest rank. Multiplied while messages come, a remapping should take little more
-than the longer of the two.
+than the longer of the two. Of the set-up also the largest growth of a rank's memory.
 """
 
+import resource
 import sys
 import time
 
@@ -26,6 +27,7 @@ inter = group.Create_intercomm(0, world, half if is_source else 0)
 points = strip(side, me, half, of_columns=not is_source)
 layout = Layout.blocks((side, side), (half, 1) if is_source else (1, half))
 world.Barrier()
+kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 begin = time.perf_counter()
 if is_source:
     remap = isthmus.Remapping(inter, source=layout)
@@ -34,6 +36,8 @@ else:
     given = np.repeat(points, 9), columns.ravel(), weights.ravel()
     remap = isthmus.Remapping(inter, given, target=layout)
 setup = world.allreduce(time.perf_counter() - begin, MPI.MAX)
+kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - kib
+kib = world.allreduce(kib, MPI.MAX)
 values = field(points) if is_source else np.zeros(len(points))
 values = values.reshape(layout.local_shape(me))
 moved = values if is_source else np.zeros(len(remap.needed))
@@ -52,7 +56,10 @@ for k in range(rounds + 2):
         if k >= 2:  # the first calls make plans
             times[name].append(took)
 if world.rank == 0:
-    print(f"{MPI.get_vendor()[0]}, {side}x{side}, {half}+{half}: set-up {setup:.3f} s")
+    print(
+        f"{MPI.get_vendor()[0]}, {side}x{side}, {half}+{half}: set-up {setup:.3f} s, "
+        f"{kib / 1024:.0f} MiB"
+    )
     for name, each in times.items():
         low, middle, high = np.percentile(each, [10, 50, 90]) * 1e3
         print(f"  {name:18s}{middle:8.2f} ms (10-90 %: {low:.2f}-{high:.2f})")

@@ -11,6 +11,7 @@ import ctypes
 import glob
 import sys
 import time
+from functools import partial
 
 import numpy as np
 from mpi4py import MPI
@@ -24,9 +25,7 @@ world = MPI.COMM_WORLD
 half = world.size // 2
 is_source, me = world.rank < half, world.rank % half
 group = world.Split(int(not is_source), world.rank)
-inter = isthmus.Intercomm(
-    group.Create_intercomm(0, world, half if is_source else 0)
-)
+inter = isthmus.Intercomm(group.Create_intercomm(0, world, half if is_source else 0))
 
 
 def list_of(case):
@@ -113,9 +112,8 @@ for case in cases or ["blocks", "cyclic", "random"]:
     for _ in range(5):
         made = {}
         for name in names:
-            took, made[name] = timed(
-                lambda name=name: makers[name](lists[name], fields[name])
-            )
+            make = partial(makers[name], lists[name], fields[name])
+            took, made[name] = timed(make)
             setups[name].append(took)
         for _ in range(rounds):
             for name, (exchange, _) in made.items():
