@@ -96,23 +96,22 @@ def _native_call(
         buffers = call.buffers(plan) if arranged is None else arranged.memories
     if arranged is None and call.copies is not None:
         call.copies.fetch_all()
-    return partial(_run_native, comm, context, call, native, buffers, arranged)
+    native_call = native.blocking(comm, call, buffers)
+    return partial(_run_native, comm, context, call, native_call, arranged)
 
 
 def _run_native(
     comm: MPI.Comm,
     context: Context,
     call: Call,
-    native: NativeCall,
-    buffers: Sequence[Any],
+    native_call: Callable[[], None],
     arranged: Arrangement | None,
 ) -> None:
     """Make the MPI library's own call, and copy the data to their places."""
     try:
         if context.limit.seconds is None:
-            native.blocking(comm, call, buffers)
+            native_call()
         else:
-            native_call = partial(native.blocking, comm, call, buffers)
             bounded(native_call, context.limit)
     except (TypeError, ValueError):  # mpi4py refuses the arguments
         raise

@@ -8,8 +8,9 @@ local type, and hang where ranks describe equal data by different types.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -92,11 +93,13 @@ class NativeCall:
             args[place] = _described(buffers[RECV], self.recv, datatype)
         return args
 
-    def blocking(self, comm: MPI.Comm, call: Call, buffers: Sequence[Any]) -> None:
-        """Make the blocking call."""
-        getattr(call.context.native_class, self.name)(
-            comm, *self.arguments(call, buffers)
-        )
+    def blocking(
+        self, comm: MPI.Comm, call: Call, buffers: Sequence[Any]
+    ) -> Callable[[], None]:
+        """The blocking call, not yet made: an error before it is made leaves no trace,
+        as no other rank has heard of the call."""
+        method = getattr(call.context.native_class, self.name)
+        return partial(method, comm, *self.arguments(call, buffers))
 
     def nonblocking(
         self, comm: MPI.Comm, call: Call, buffers: Sequence[Any]
