@@ -107,17 +107,25 @@ def _run_native(
     native_call: Callable[[], None],
     arranged: Arrangement | None,
 ) -> None:
-    """Make the MPI library's own call, and copy the data to their places."""
+    """Make the MPI library's own call, and copy the data to their places.
+
+    Only a limit ends the wait in the middle of the library's call. Without one, a
+    signal raises before the call, which can then be made again, or after it: other
+    ranks that wait in the call could not even hear of a failure.
+    """
+    has_threads = MPI.Query_thread() == MPI.THREAD_MULTIPLE  # a worker makes the call
+    is_bounded = context.limit.seconds is not None and has_threads
     try:
-        if context.limit.seconds is None:
-            native_call()
-        else:
+        if is_bounded:
             bounded(native_call, context.limit)
+        else:
+            native_call()
     except (TypeError, ValueError):  # mpi4py refuses the arguments
         raise
     except BaseException as error:
         is_lost = context.has_lost(error)
-        if isinstance(error, MPI.Exception) and not is_lost:
+        is_whole = isinstance(error, MPI.Exception) or not is_bounded
+        if is_whole and not is_lost:
             raise
         if is_lost:
             comm.Revoke()  # so that other ranks leave the call
