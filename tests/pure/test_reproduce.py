@@ -254,10 +254,10 @@ def test_over_p_the_linear_ring_grows_and_the_blocked_ring_does_not():
 
 
 def test_block_sizes_by_rule():
-    assert traff.rules("regular")["rule 1"] == traff.STUDIED_BYTES // LINUX.p
+    assert traff.rules(LINUX, "regular")["rule 1"] == traff.STUDIED_BYTES // LINUX.p
     # the smallest block is below the threshold; one is empty
-    assert traff.rules("linear")["rule 1"] == int(LINUX.startup)
-    assert traff.rules("broadcast")["rule 1"] is None
+    assert traff.rules(LINUX, "linear")["rule 1"] == int(LINUX.startup)
+    assert traff.rules(LINUX, "broadcast")["rule 1"] is None
     assert square_root(np.array([1000, 0, 0, 0, 0]), 1, 60.0) == 130  # sqrt(17142)
     for few in ([9], [0], [5, 4]):
         assert square_root(np.array(few), 1, 60.0) == max(1, sum(few))
