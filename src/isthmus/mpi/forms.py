@@ -190,9 +190,8 @@ def set_up(
             return holding(request, context, call, buffers)
         call.prequest = request
     check_threads(context, plan.algorithm or call.name)
-    call.buffers(
-        plan
-    )  # a call that is refused must be so before other ranks hear of it
+    # here, and not at the first start: other ranks have not heard of the call yet
+    call.buffers(plan)
     with context.uninterrupted(call.label):
         plan = _ask_now(context, call, plan)
         channel = bounded(partial(context.persistent_channel, plan), context.limit)
