@@ -12,6 +12,9 @@ from pathlib import Path
 
 from mpi4py import MPI
 
+from .series import IS_OPEN_MPI
+from .spellings import forget_freed_buffers
+
 #: numbers that may grow so much: an MPI library may map some more memory; what was
 #: freed of a communicator is given back by the next call that forms a group
 GROWTH = {
@@ -35,16 +38,12 @@ def holdings() -> dict[str, int]:
     it for each thread, 10 to 30 MiB more or less from one episode to the next, where
     what is allocated stays at 11 to 17 MiB (5 ranks, MPICH, 100 episodes).
     """
+    forget_freed_buffers()
     gc.collect()
     _give_back()
-    some = [MPI.COMM_SELF.Dup() for _ in range(64)]
-    # MPICH has those from the ninth on in another table
-    numbers = [x.py2f() & 0xFFFFFF for x in some]
-    for comm in some:
-        comm.Free()
     found = {
         "threads": threading.active_count(),
-        "communicators": max(numbers),
+        "communicators": _communicators(),
         "allocated KiB": _allocated(),
         "objects": sys.getallocatedblocks(),
     }
@@ -68,6 +67,29 @@ def grown(before: dict[str, int], after: dict[str, int], episodes: int) -> str:
         if after[name] > before[name] + may.get(name, 0)
     ]
     return ", ".join(wrong)
+
+
+def _communicators() -> int:
+    """The number of communicators of this process, or more by a fixed number.
+
+    MPICH refuses to make more than 2,048, so that those it still makes count the rest;
+    the number of a handle would not, as it says how many there were at once. Open MPI
+    refuses at no small number, and gives the lowest free number.
+    """
+    most = 64 if IS_OPEN_MPI else 2048
+    duplicates: list[MPI.Intracomm] = []
+    try:
+        while len(duplicates) < most:
+            duplicates.append(MPI.COMM_SELF.Dup())
+    except MPI.Exception:
+        pass
+    if IS_OPEN_MPI:
+        held = max(comm.py2f() for comm in duplicates)
+    else:
+        held = most - len(duplicates)
+    for comm in duplicates:
+        comm.Free()
+    return held
 
 
 def _give_back() -> None:

@@ -50,10 +50,10 @@ OURS_INSIDE = (
 #: where the MPI library's own nonblocking call leaves requests of others hanging, on
 #: ranks without a part in it (MPICH 5.0.2, Open MPI 5.0.11)
 HANGS_OTHERS = ("Bcast", "Reduce")
-#: where Open MPI's own call between groups takes the send type of rank 0 for that of
-#: all ranks of a group, and fails where some send pairs and others numbers (5.0.11)
+#: where Open MPI's own call between groups takes one type for that of all ranks, and
+#: fails where some name pairs and others numbers, with too long a message (5.0.11)
 IS_OPEN_MPI = MPI.get_vendor()[0] == "Open MPI"
-TAKES_ONE_TYPE_FOR_ALL = ("Allgatherv",) if IS_OPEN_MPI else ()
+TAKES_ONE_TYPE_FOR_ALL = ("Allgatherv", "Gatherv", "Scatterv") if IS_OPEN_MPI else ()
 #: where MPICH's own call between groups receives the first block only: blocks of 4 KB
 #: of three ranks into a derived type at the root; of 2 KB and 8 KB all come (5.0.2)
 RECEIVES_ONE_BLOCK = () if IS_OPEN_MPI else ("Gather",)

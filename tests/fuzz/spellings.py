@@ -337,6 +337,11 @@ class Buffer:
 _LATER: deque[bytes] = deque(maxlen=16)
 
 
+def forget_freed_buffers() -> None:
+    """Free what has the memory of buffers that were freed: up to 16 large arrays."""
+    _LATER.clear()
+
+
 def _array(room: np.ndarray, dtype: Any) -> Any:
     return room.view(dtype).copy()
 
