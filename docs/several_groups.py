@@ -4,7 +4,8 @@ simulated at 2 µs and 12 GB/s. `python docs/several_groups.py`"""
 import numpy as np
 
 import isthmus
-from isthmus.choose import several
+from isthmus.choose.choice import choice
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.machine import AlphaBeta
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
@@ -43,8 +44,8 @@ def seconds(name, groups):
 
 def chosen(groups):
     """What `auto` takes."""
-    counts = [np.array(k) for k in groups]
-    return several.allgatherv(counts, MODEL).name
+    record = COLLECTIVES["multi_allgatherv"]
+    return choice(record, {"groups": groups}, MODEL).name
 
 
 print("| | bound |", " | ".join(NAMES), "| `auto` takes |")

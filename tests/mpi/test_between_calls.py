@@ -15,7 +15,7 @@ from mpi4py import MPI
 
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pair, pairs, same
-from isthmus.choose.between import TrialTimes
+from isthmus.choose.tried import TrialTimes
 from isthmus.collectives.records import record_of, trial_operations
 from isthmus.mpi import forms
 from isthmus.mpi.context import inter as context_inter

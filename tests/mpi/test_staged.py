@@ -15,7 +15,7 @@ import redistributions
 import standin
 from between import OPERATIONS, ROOTED, Kit, call, names, refuses
 from groups import pair
-from isthmus.choose.between import TrialTimes
+from isthmus.choose.tried import TrialTimes
 from isthmus.mpi.buffers import on_devices
 from isthmus.mpi.buffers.devices import arrays as device, overlap, staged
 from isthmus.mpi.buffers.devices.transfer import MOST_COPIES_AHEAD, Transfer

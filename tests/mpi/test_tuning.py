@@ -11,8 +11,7 @@ from mpi4py import MPI
 import isthmus
 from groups import expected, pair, same, values
 from isthmus.bench import predictions, tune
-from isthmus.choose.choose import NETWORK
-from isthmus.choose.tuning import Origin, Tuning, place, written
+from isthmus.choose.tuning import NETWORK, Origin, Tuning, place, written
 from isthmus.cost.placement import on_nodes
 from isthmus.mpi.buffers import on_devices
 from isthmus.mpi.context import context, inter as context_inter, intra as context_intra

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pytest
 
 import isthmus
 from isthmus.algorithms.parts.patterns import log2
-from isthmus.choose import between as choose_between
+from isthmus.choose.choice import choice
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.machine import AlphaBeta
 from isthmus.export.goal import goal
 from isthmus.export.simgrid import trace
@@ -128,12 +128,15 @@ def test_a_paced_reduction_in_pieces():
 
 def test_auto_paces_long_blocks_where_partners_must_not_change():
     near, far = (measured(5e-4, 1.7e-7, changing=x) for x in (1.0, 1.2))
-    taken = [choose_between.alltoall(8, 8, k, far).name for k in (8, 10**6)]
-    assert taken == ["rotated", "paced"]
-    assert choose_between.alltoall(8, 8, 10**6, near).name == "rotated"
-    scattered = partial(choose_between.reduction, "inter_reduce_scatter", 8, 8, 10**6)
-    assert scattered(far, True).name == "paced"
-    assert scattered(far, False).name in ("ordered", "direct")
+    alltoall, groups = COLLECTIVES["inter_alltoall"], {"p": 8, "q": 8}
+    short, long = (groups | {"ka": k, "kb": k} for k in (8, 10**6))
+    assert choice(alltoall, short, far).name == "rotated"
+    assert choice(alltoall, long, far).name == "paced"
+    assert choice(alltoall, long, near).name == "rotated"
+    scatter, vector = COLLECTIVES["inter_reduce_scatter"], groups | {"m": 10**6}
+    assert choice(scatter, vector, far).name == "paced"
+    ordered = choice(scatter, vector, far, is_ordered=True).name
+    assert ordered in ("ordered", "direct")
 
 
 def test_large_blocks_come_first_in_an_uneven_exchange():

@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from isthmus.choose import between as choose_between, choose, estimate, inside
-from isthmus.choose.between import TrialTimes
-from isthmus.choose.choice import choice
-from isthmus.choose.choose import Choice
+from isthmus.choose import estimate, times as choose_times
+from isthmus.choose.choice import LIBRARY_NAME, SHORT_BYTES, Choice, choice
+from isthmus.choose.tried import TrialTimes, per_byte
+from isthmus.choose.tuning import BUILT_IN
 from isthmus.collectives.records import COLLECTIVES, schedule
 from isthmus.cost.machine import AlphaBeta
 from isthmus.distributions import PAPER_DISTRIBUTIONS, counts
@@ -24,9 +24,12 @@ NETWORK = measured(2e-6, 1 / 12e9)
 SHARED = measured(2e-6, 1 / 12e9, sharing=16)
 
 
-def chosen(kind, p, m, machine=NETWORK, **options):
-    each = np.array(counts(kind, p, m))
-    return choose.allgatherv(each, lambda: machine, **options).name
+def taken(name, machine=NETWORK, is_ordered=False, **sizes):
+    return choice(COLLECTIVES[name], sizes, machine, is_ordered=is_ordered)
+
+
+def chosen(kind, p, m, machine=NETWORK):
+    return taken("allgatherv", machine, counts=counts(kind, p, m)).name
 
 
 def never():
@@ -35,21 +38,21 @@ def never():
 
 def test_small_or_simple_cases_need_no_measurement():
     for kind in PAPER_DISTRIBUTIONS:
-        few = np.array(counts(kind, 9, choose.SHORT_BYTES - 1))
-        assert choose.allgatherv(few, never).name == "library"
+        assert chosen(kind, 9, SHORT_BYTES - 1, never) == LIBRARY_NAME
         for p in (1, 2):
-            much = np.array(counts(kind, p, 1 << 30))
-            assert choose.allgatherv(much, never).name == "ring"
-    assert choose.allgatherv(np.array([0, 0, 1 << 31]), never).name == "blocked_ring"
-    assert inside.bcast(2, 1 << 30, never)[1]
-    assert inside.bcast(64, 1000, never)[1]
-    long, is_left = inside.bcast(64, 1 << 31, never)
-    assert (long.name, is_left) == ("circulant", False)
+            assert chosen(kind, p, 1 << 30, never) == "ring"
+    giant = taken("allgatherv", never, counts=[0, 0, 1 << 31])
+    assert giant.name == "blocked_ring"
+    root = {"root": 0}
+    assert taken("bcast", never, p=2, m=1 << 30, **root).name == LIBRARY_NAME
+    assert taken("bcast", never, p=64, m=1000, **root).name == LIBRARY_NAME
+    assert taken("bcast", never, p=64, m=1 << 31, **root).name == "circulant"
     for n in (1000, 1 << 20):
-        assert inside.reduce(64, n, never, True)[1]
-        assert inside.rooted_blocks("gatherv", 64, n, never)[1]
-    assert not inside.reduce(64, 1 << 31, never, False)[1]
-    assert not inside.rooted_blocks("scatterv", 64, 1 << 31, never)[1]
+        assert taken("reduce", never, p=64, m=n, **root).name == LIBRARY_NAME
+        assert taken("gatherv", never, p=64, k=n, **root).name == LIBRARY_NAME
+    ordered = taken("reduce", never, is_ordered=True, p=64, m=1 << 31, **root)
+    assert ordered.name == "binomial"
+    assert taken("scatterv", never, p=64, k=1 << 31, **root).name == "linear"
 
 
 def test_equal_blocks_are_left_to_a_library_that_does_them_well():
@@ -92,35 +95,34 @@ def test_estimates_are_near_the_simulation(kind, p):
 
 
 def test_the_reason_names_all_times():
-    choice = choose.allgatherv(np.array(counts("spike", 16, 1 << 24)), lambda: NETWORK)
+    best = taken("allgatherv", counts=counts("spike", 16, 1 << 24))
     for name in ("ring", "blocked_ring", "circulant", "recursive_doubling", "library"):
-        assert f"{name} " in str(choice)
-    assert "16777216 bytes in 16 blocks, the largest 8388608" in str(choice)
+        assert f"{name} " in str(best)
+    assert "16777216 bytes in 16 blocks, the largest 8388608" in str(best)
 
 
 def test_in_one_memory_a_library_that_cuts_nothing_is_passed_over_for_much_only():
     """Times of short blocks in node memory say little about long blocks."""
-    sizes = np.full(4, 1 << 24)
+    blocks = {"p": 4, "k": 1 << 24}
     for library, passed_over in ((1.4, False), (1.7, True)):
         costs = partial(measured, 1e-5, 1e-10, together=1e-10, slowdown=library)
         here, there = costs(), costs(changing=1.15)
-        choice = choose.allgatherv(sizes, lambda here=here: here)
-        assert (choice.name != "library") == passed_over
-        choice = choose.allgatherv(sizes, lambda there=there: there)
-        assert choice.name != "library"
+        best = taken("allgatherv", here, **blocks)
+        assert (best.name != LIBRARY_NAME) == passed_over
+        assert taken("allgatherv", there, **blocks).name != LIBRARY_NAME
 
 
 def test_a_byte_that_all_ranks_of_a_node_need_crosses_their_port_once():
     """Long messages take the time of the port, however fast short messages were."""
     machine = measured(1e-5, 1e-8, sharing=4, changing=1.25)
-    byte_times = choose_between.per_byte("inter_reduce_scatter", 8, 8, machine, 1)
+    byte_times = per_byte("inter_reduce_scatter", 8, 8, machine)
     times = TrialTimes((8, 4096), dict.fromkeys(byte_times, (1e-4, 1e-4)), byte_times)
     flat, candidates = Choice("chain", "first"), ["flat", "node_aware", "native"]
     assert times.best(8, flat, candidates).name == "chain"
     assert times.best(1 << 20, flat, candidates).name == "node_aware"
     assert times.of("flat", 4096) == pytest.approx(4 * 4096e-8)
     assert times.of("node_aware", 1 << 20) == pytest.approx(1e-4 + 1044480e-8)
-    alltoall = choose_between.per_byte("inter_alltoall", 8, 8, machine, 1)
+    alltoall = per_byte("inter_alltoall", 8, 8, machine)
     assert alltoall["flat"] == alltoall["node_aware"] == pytest.approx((4e-8, 4e-8))
 
 
@@ -128,8 +130,8 @@ def test_a_long_vector_goes_down_a_chain_if_that_comes_to_a_node_once():
     machine = measured(1e-5, 1e-8, sharing=4, changing=1.25)
     flat, candidates = Choice("chain", "first"), ["flat", "node_aware"]
     for nodes, best in (([0, 0, 1, 1], "chain"), ([0, 1, 0, 1], "node_aware")):
-        times = choose_between.most_visits(nodes)
-        byte_times = choose_between.per_byte("inter_bcast", 4, 4, machine, times)
+        placed = machine.placed((*nodes, *nodes))
+        byte_times = per_byte("inter_bcast", 4, 4, placed)
         tried = TrialTimes(
             (8, 4096), dict.fromkeys(byte_times, (1e-4, 1e-4)), byte_times
         )
@@ -137,57 +139,50 @@ def test_a_long_vector_goes_down_a_chain_if_that_comes_to_a_node_once():
         assert tried.best(4096, flat, candidates).name == "node_aware"
 
 
-def network():
-    return NETWORK
-
-
 def test_short_sums_and_exchanges_are_left_to_the_library():
-    few = np.full(8, 100)
-    for taken, left in (
-        inside.allreduce(8, 1000, never, True),
-        inside.reduce_scatter(few, never, True),
-        inside.alltoall(8, 100, never),
+    for best in (
+        taken("allreduce", never, p=8, m=1000),
+        taken("reduce_scatter", never, counts=[100] * 8),
+        taken("alltoall", never, p=8, k=100),
     ):
-        assert left and taken.name in ("doubling", "bruck", "rotated")
+        assert best.name == LIBRARY_NAME
+        assert best.algorithm in ("doubling", "bruck", "rotated")
 
 
 def test_a_sum_of_unequal_blocks_is_not():
     for kind in ("broadcast", "spike"):
-        each = np.array(counts(kind, 100, 1 << 24))
-        choice, left = inside.reduce_scatter(each, network, commutative=True)
-        assert choice.name == "circulant" and not left
-    equal = np.full(64, 1 << 18)
-    assert inside.reduce_scatter(equal, network, commutative=True)[1]
+        unequal = counts(kind, 100, 1 << 24)
+        assert taken("reduce_scatter", counts=unequal).name == "circulant"
+    assert taken("reduce_scatter", counts=[1 << 18] * 64).name == LIBRARY_NAME
 
 
 def test_an_allreduce_of_a_group_that_libraries_have_no_short_way_for():
     m = 1 << 18
-    choice, left = inside.allreduce(65, m, network, True)
-    assert choice.name == "bruck" and not left
-    assert inside.allreduce(64, m, network, True)[1]
-    choice, left = inside.allreduce(64, m, network, commutative=False)
-    assert choice.name == "ordered" and not left
+    assert taken("allreduce", p=65, m=m).name == "bruck"
+    assert taken("allreduce", p=64, m=m).name == LIBRARY_NAME
+    assert taken("allreduce", is_ordered=True, p=64, m=m).name == "ordered"
 
 
 def test_the_radix_grows_with_the_blocks():
-    taken = [inside.alltoall(512, k, network)[0].name for k in (300, 3000, 300_000)]
-    assert taken[0].startswith("bruck(radix=") and taken[-1] == "rotated"
-    radices = [int(x[12:-1]) for x in taken if x.startswith("bruck")]
+    blocks = (300, 3000, 300_000)
+    names = [taken("alltoall", p=512, k=k).algorithm for k in blocks]
+    assert names[0].startswith("bruck(radix=") and names[-1] == "rotated"
+    radices = [int(x[12:-1]) for x in names if x.startswith("bruck")]
     assert radices == sorted(radices)
 
 
 def test_an_alltoallv_asks_only_in_groups_where_that_may_pay():
-    assert not inside.asks(16, choose.BUILT_IN)
-    assert inside.asks(1024, choose.BUILT_IN)
-    short, long = (inside.alltoallv(1024, k, choose.BUILT_IN) for k in (8, 1 << 20))
+    assert not choose_times.asks(16, BUILT_IN)
+    assert choose_times.asks(1024, BUILT_IN)
+    few = taken("alltoallv", BUILT_IN, p=16, k=8)
+    assert (few.name, few.algorithm) == (LIBRARY_NAME, "rotated")
+    short, long = (taken("alltoallv", BUILT_IN, p=1024, k=k) for k in (8, 1 << 20))
     assert short.name.startswith("bruck") and long.name == "rotated"
 
 
 def test_pat_is_for_nodes_whose_ranks_share_a_port():
-    nodes = [r // 16 for r in range(256)]
-    each = np.full(256, 2000)
-    assert choose.allgatherv(each, lambda: SHARED, nodes=nodes).name == "pat"
-    assert choose.allgatherv(each, network, nodes=range(256)).name != "pat"
+    assert taken("allgatherv", SHARED, p=256, k=2000).name == "pat"
+    assert taken("allgatherv", p=256, k=2000).name != "pat"
 
 
 def test_a_collective_of_ones_own_is_chosen_by_what_its_algorithms_claim(monkeypatch):
@@ -215,6 +210,6 @@ def test_a_collective_of_ones_own_is_chosen_by_what_its_algorithms_claim(monkeyp
 def test_what_is_chosen_exists(name):
     """A call says the algorithm of `auto`, for every collective."""
     record = COLLECTIVES[name]
-    taken = choice(record, record.example, NETWORK)
-    if taken is not None and taken.name != "library":
-        resolve(name, taken.name)
+    best = choice(record, record.example, NETWORK)
+    if best.algorithm != LIBRARY_NAME:
+        resolve(name, best.algorithm)

@@ -93,7 +93,7 @@ def test_the_classes_are_light_to_import():
 def test_a_choice_needs_no_simulator():
     """A program that only communicates imports no simulator and no pictures."""
     code = (
-        "import isthmus.choose.between, isthmus.collectives.records, sys; "
+        "import isthmus.choose.tried, isthmus.collectives.records, sys; "
         "print(*(m for m in sys.modules if m.partition('.')[0] == 'isthmus'))"
     )
     argv = [sys.executable, "-c", code]

@@ -10,7 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 from isthmus.algorithms.parts import stages
 from isthmus.choose import estimate
-from isthmus.choose.choose import BUILT_IN, inter_allgatherv
+from isthmus.choose.choice import choice
+from isthmus.choose.tuning import BUILT_IN
 from isthmus.collectives.known import Equal, Summed, listed, unit_of
 from isthmus.collectives.placement import Placement
 from isthmus.collectives.records import COLLECTIVES
@@ -39,10 +40,9 @@ BYTES = st.lists(st.sampled_from([0, 1, 4, 8, 24, 800, 4096]), min_size=1, max_s
 
 def auto(a, b, machine=BUILT_IN):
     """The automatic choice between two groups, from counts as far as known."""
-    irregular = not isinstance(a, Equal)
-    largest = max(a.largest, b.largest)
-    sizes = a.n, b.n, a.total, b.total, largest, irregular
-    return inter_allgatherv(*sizes, machine)
+    is_irregular = not isinstance(a, Equal)
+    record = COLLECTIVES["inter_allgather" + "v" * is_irregular]
+    return choice(record, {"a": a, "b": b}, machine).name
 
 
 def between(name, a, b, machine=BUILT_IN, nodes=()):

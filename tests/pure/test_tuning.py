@@ -6,17 +6,23 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from isthmus.bench import predictions
 from isthmus.bench.job import Contender
 from isthmus.bench.outcome import Outcome, Result
 from isthmus.bench.tune import TuningResult
-from isthmus.choose import choose
-from isthmus.choose.choice import choice
-from isthmus.choose.choose import NETWORK, inter_allgatherv
-from isthmus.choose.tuning import Origin, Tuning, place, read, wanted, written
+from isthmus.choose.choice import LIBRARY_NAME, SHORT_BYTES, choice
+from isthmus.choose.tuning import (
+    BUILT_IN,
+    NETWORK,
+    Origin,
+    Tuning,
+    place,
+    read,
+    wanted,
+    written,
+)
 from isthmus.collectives import records as collectives
 from isthmus.collectives.placement import Placement
 from isthmus.cost import machines
@@ -147,23 +153,24 @@ def test_bytes_whose_partners_change_take_longer():
 
 
 def test_choices_follow_the_machine():
-    many = 8, 8, 8 << 20, 8 << 20, 1 << 20, False
-    assert inter_allgatherv(*many) == "direct"
-    crowded = measured(1e-6, 1e-9, sharing=4)  # everything leaves through one port
-    assert inter_allgatherv(*many, crowded) == "segmented"
-    slow = measured(1e-6, 1e-9, gap=1e-5)
-    assert inter_allgatherv(8, 8, 512, 512, 64, False, slow) == "segmented"
     record = collectives.COLLECTIVES["inter_allgather"]
+    many = {"p": 8, "q": 8, "ka": 1 << 20, "kb": 1 << 20}
+    assert choice(record, many, BUILT_IN).name == "direct"
+    crowded = measured(1e-6, 1e-9, sharing=4)  # everything leaves through one port
+    assert choice(record, many, crowded).name == "segmented"
+    slow = measured(1e-6, 1e-9, gap=1e-5)
     sizes = {"p": 8, "q": 8, "ka": 64, "kb": 64}
+    assert choice(record, sizes, slow).name == "segmented"
     rounds = [
         len(record.schedule("segmented", sizes, Placement(ring_bytes=n)).rank(0))
         for n in (1, 1 << 30)
     ]
     assert rounds == [1 + 7, 1 + 3]
     lame = measured(1e-6, 1e-9, slowdown=2.0)
-    assert choose.allgatherv(np.full(8, 64), lambda: lame).name == "library"
-    choice = choose.allgatherv(np.full(8, choose.SHORT_BYTES), lambda: lame)
-    assert choice.name in ("circulant", "recursive_doubling")  # equals
+    inside = collectives.COLLECTIVES["allgatherv"]
+    assert choice(inside, {"p": 8, "k": 64}, lame).name == LIBRARY_NAME
+    best = choice(inside, {"p": 8, "k": SHORT_BYTES}, lame)
+    assert best.name in ("circulant", "recursive_doubling")  # equals
 
 
 def test_a_prediction_names_what_the_machine_chooses():
@@ -171,7 +178,7 @@ def test_a_prediction_names_what_the_machine_chooses():
     model = measured(1e-6, 1e-10, gap=1.0)
     assert predict.default(case, model) == "segmented"
     assert predict.default(case, AlphaBeta(1e-6, 1e-10)) == "direct"
-    inside = Case("allgatherv", (8,), (choose.SHORT_BYTES // 8,))
+    inside = Case("allgatherv", (8,), (SHORT_BYTES // 8,))
     below = replace(inside, each=(inside.each[0] - 1,))
     assert predict.default(below, model) == "library"
     assert predict.default(inside, measured(1e-6, 1e-10, slowdown=2.0)) != "library"
@@ -232,7 +239,7 @@ def test_predictions_of_a_machine_like_the_model(tuning_result):
     ]
     taken = predictions.auto_choices(tuning_result.tuning, tuning_result.outcomes)
     assert len(taken) == len(tuning_result.outcomes)
-    long = [x for x in taken if 8 * x.size >= choose.SHORT_BYTES]
+    long = [x for x in taken if 8 * x.size >= SHORT_BYTES]
     inside = [auto.loss for auto in long if "inside" in auto.kind]
     assert max(inside) < 1.001
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from isthmus import schedule
-from isthmus.choose import inside
-from isthmus.choose.between import rooted_blocks, rooted_vector
+from isthmus.choose.choice import LIBRARY_NAME, choice
 from isthmus.choose.unequal_hosts import times as unequal_times
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.machine import AlphaBeta, Unequal
 from isthmus.schedules.hosts import Hosts
 from isthmus.schedules.registry import algorithms
@@ -76,29 +76,32 @@ def test_short_data_are_twice_as_fast_as_by_the_best_that_knows_no_hosts(
 
 @pytest.mark.parametrize("collective", ["inter_bcast", "inter_reduce"])
 def test_auto_takes_what_is_fastest_on_these_hosts(collective):
-    machine, sizes = measured(50e-6, 1.7e-7), (7, 1 << 12)
-    assert rooted_vector(collective, *sizes, machine).name not in TREES
-    choice = rooted_vector(collective, *sizes, machine, hosts=SLOW)
+    machine, record = measured(50e-6, 1.7e-7), COLLECTIVES[collective]
     model, size = Unequal(SLOW), {"q": 7, "m": 1 << 12}
-    example = schedule(collective, choice.name, hosts=SLOW, **size)
+    assert choice(record, size, machine).name not in TREES
+    best = choice(record, size, machine, hosts=SLOW)
+    example = schedule(collective, best.name, hosts=SLOW, **size)
     for entry in algorithms(collective):
         if not entry.node_memory:
             other = schedule(collective, entry.name, hosts=SLOW, **size)
             assert example.simulate(model).time <= other.simulate(model).time
     # sums in any order are for commutative operators
-    choice = rooted_vector(collective, *sizes, machine, commutative=False, hosts=SLOW)
-    assert collective == "inter_bcast" or choice.name not in TREES
+    best = choice(record, size, machine, is_ordered=True, hosts=SLOW)
+    assert collective == "inter_bcast" or best.name not in TREES
 
 
 def test_auto_takes_a_tree_for_blocks_of_some_size_and_inside_a_group():
     machine = measured(50e-6, 1.7e-7)
     few = Hosts(SLOW.alphas, tuple(x / 3 for x in SLOW.betas))
+    gather = COLLECTIVES["inter_gather"]
     taken = {
-        rooted_blocks("inter_gather", 7, 1 << k, machine, few).name for k in range(20)
+        choice(gather, {"q": 7, "k": 1 << k}, machine, hosts=few).name
+        for k in range(20)
     }
     assert "linear" in taken and taken & {*TREES}
-    choice, is_left = inside.bcast(8, 1 << 10, lambda: machine, root=2, hosts=SLOW)
-    assert choice.name in TREES and not is_left, choice
+    sizes = {"p": 8, "m": 1 << 10, "root": 2}
+    best = choice(COLLECTIVES["bcast"], sizes, machine, hosts=SLOW)
+    assert best.name in TREES, best
     assert not Hosts.equal(8).unequal and SLOW.unequal
 
 
@@ -106,17 +109,14 @@ def test_auto_takes_a_tree_for_blocks_of_some_size_and_inside_a_group():
 def test_auto_inside_a_group_takes_what_is_fastest_on_these_hosts(collective):
     machine, model, taken = measured(50e-6, 1.7e-7), Unequal(SLOW), set()
     for n in (1 << 4, 1 << 10, 1 << 14):
-        known = 8, n, lambda: machine
-        if collective == "reduce":
-            choice, is_left = inside.reduce(*known, True, 2, SLOW)
-            sizes = {"p": 8, "m": n, "root": 2}
-        else:
-            choice, is_left = inside.rooted_blocks(collective, *known, 2, SLOW)
-            sizes = {"counts": [n] * 8, "root": 2}
-        assert not is_left
-        taken.add(choice.name)
-        options = f"(startup={machine.startup_bytes})" * (choice.name == "circulant")
-        example = schedule(collective, choice.name + options, hosts=SLOW, **sizes)
+        is_vector = collective == "reduce"
+        known = {"p": 8, "m" if is_vector else "k": n, "root": 2}
+        name = choice(COLLECTIVES[collective], known, machine, hosts=SLOW).name
+        sizes = known if is_vector else {"counts": [n] * 8, "root": 2}
+        assert name != LIBRARY_NAME
+        taken.add(name)
+        options = f"(startup={machine.startup_bytes})" * (name == "circulant")
+        example = schedule(collective, name + options, hosts=SLOW, **sizes)
         for entry in algorithms(collective):
             if not entry.node_memory:
                 other = schedule(collective, entry.name, hosts=SLOW, **sizes)
@@ -130,17 +130,20 @@ def test_short_data_on_slow_links_are_left_to_the_library():
     machine = measured(50e-6, 1.7e-7)
     links = Hosts((50e-6,) * 8, SLOW.betas)
     for hosts, n, is_left in ((links, 1 << 10, True), (SLOW, 1 << 10, False)):
-        known = 8, n, lambda: machine
-        assert inside.bcast(*known, root=2, hosts=hosts)[1] == is_left
-        assert inside.reduce(*known, True, 2, hosts)[1] == is_left
-        assert inside.rooted_blocks("gatherv", *known, 2, hosts)[1] == is_left
-    assert not inside.rooted_blocks("gatherv", 8, 1 << 20, lambda: machine, 2, links)[1]
+        for collective, size in (("bcast", "m"), ("reduce", "m"), ("gatherv", "k")):
+            sizes = {"p": 8, size: n, "root": 2}
+            best = choice(COLLECTIVES[collective], sizes, machine, hosts=hosts)
+            assert (best.name == LIBRARY_NAME) == is_left
+    long = {"p": 8, "k": 1 << 20, "root": 2}
+    best = choice(COLLECTIVES["gatherv"], long, machine, hosts=links)
+    assert best.name != LIBRARY_NAME
 
 
 def test_operators_in_rank_order_have_no_tree_for_unequal_hosts():
     machine = measured(50e-6, 1.7e-7)
-    choice, _ = inside.reduce(8, 1 << 10, lambda: machine, False, 2, SLOW)
-    assert choice.name == "binomial"
+    sizes = {"p": 8, "m": 1 << 10, "root": 2}
+    best = choice(COLLECTIVES["reduce"], sizes, machine, is_ordered=True, hosts=SLOW)
+    assert best.algorithm == "binomial"
 
 
 def test_a_fast_host_sends_to_several_slow_ones_at_once():

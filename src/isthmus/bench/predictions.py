@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..algorithms.parts.stages import stage_for
-from ..choose import choose, estimate
+from ..choose import estimate
+from ..choose.choice import LIBRARY_NAME, MAX_INT, choice
 from ..choose.tuning import Tuning
+from ..collectives.records import COLLECTIVES
 from ..cost.machine import Machine
 from . import job as jobs
 from .job import NATIVE, BenchCase, BenchJob
@@ -77,7 +79,7 @@ def inside(p: int, machine: Machine, seconds: float) -> Iterator[BenchJob]:
         cases = (
             jobs.case("allgatherv", (p,), n, kind)
             for n in reversed(sizes(p, machine))
-            if n * p < choose.MAX_INT
+            if n * p < MAX_INT
         )
         yield BenchJob(
             (p,), tuple(cases), jobs.contenders(names, False, False), seconds
@@ -144,11 +146,11 @@ def rows(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[MeasuredTime]:
 def _auto(case: BenchCase, machine: Machine) -> str:
     """The contender that "auto" would take in a case."""
     if not case.b:
-        name = choose.allgatherv(np.array(case.a), lambda: machine).name
-        return NATIVE.name if name == "library" else name
+        name = choice(COLLECTIVES["allgatherv"], {"counts": case.a}, machine).name
+        return NATIVE.name if name == LIBRARY_NAME else name
     p, q = len(case.a), len(case.b)
-    a, b = case.a[0], case.b[0]
-    name = choose.inter_allgatherv(p, q, p * a, q * b, max(a, b), False, machine)
+    sizes = {"a": case.a, "b": case.b}
+    name = choice(COLLECTIVES["inter_allgather"], sizes, machine).name
     if name == "direct":
         return name
     stage = stage_for(p, sum(case.b), estimate.ring_bytes(machine))

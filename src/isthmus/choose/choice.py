@@ -1,16 +1,25 @@
-"""The choice of `auto` for any collective, from sizes in bytes and a machine.
+"""The choice of `auto`: an algorithm, from the sizes of a call and a machine.
 
-Without a communicator, as in `predict`, the choice is that of a communicator before a
-trial, on equal hosts, without shared nodes.
+Communicators, predictions, pictures and the tour ask `choice`: the candidate of the
+least time wins (see `times`). It looks only at values that all ranks of a call know,
+since ranks that choose differently would hang. Inside a group the MPI library's own
+call is a candidate, and assumed to choose well among the algorithms of MPI libraries;
+between groups a communicator tries the call (see `tried`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from typing import Any, TypeAlias
+
 import numpy as np
 
+from ..algorithms.parts.stages import stage_for
 from ..collectives.collective import (
     BETWEEN,
-    BLOCK,
     INSIDE,
     NOTHING,
     VECTOR,
@@ -19,107 +28,289 @@ from ..collectives.collective import (
 )
 from ..collectives.records import OF_MPI
 from ..cost.machine import Machine
-from ..schedules.registry import algorithms
-from . import between, choose, inside, several
-from .choose import Choice
+from ..schedules.hosts import MIN_UNEQUAL_RATIO, Hosts
+from ..schedules.registry import algorithms, named
+from . import times, unequal_hosts
+from .times import MARGIN
 
-#: the choice where isthmus has no candidate beside the MPI library's own call
-_NATIVE_CALL = Choice("library", "as isthmus has no better one")
-#: names of sizes in elements, in the order of the arguments of a closed form
-_AMOUNTS = ("m", "k", "ka", "kb")
+#: the MPI library's own call as the outcome of a choice
+LIBRARY_NAME = "library"
+#: for fewer bytes in all, nothing beats the library's own call inside a group
+SHORT_BYTES = 1 << 16
+#: up to this size slow links cost little where start-ups are equal: with two of eight
+#: hosts at a tenth of 200 Mbit/s the libraries' own Bcast, Reduce and Gather of 1 KiB
+#: took 0.3 to 0.9 times the time of isthmus, since a link passes so much in a burst
+SHORT_ON_SLOW_LINKS_BYTES = 1 << 12
+#: the most bytes that a C int can count
+MAX_INT = (1 << 31) - 1
+#: the margin in shared memory if the library does not cut long blocks into pieces: its
+#: loss on short blocks says little about long ones (measured with Open MPI)
+MARGIN_OF_UNCUT_BLOCKS = 0.65
 
-
-def choice(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
-    """The algorithm of a collective, with the reason.
-
-    None where the choice depends on values of several ranks, which only a communicator
-    can collect.
-    """
-    if record.name not in OF_MPI:
-        return by_cost(record, sizes, 1, machine)
-    if record.gives == NOTHING:
-        return _NATIVE_CALL
-    if record.groups == INSIDE:
-        return _inside(record, sizes, machine)
-    if record.groups == BETWEEN:
-        return _between(record, sizes, machine)
-    if "groups" not in sizes:
-        return Choice("rotated", "as blocks may differ")
-    counts = [np.array(group, np.int64) for group in sizes["groups"]]
-    return several.allgatherv(counts, machine)
+#: a machine, or a function that measures a machine: called where costs decide, and not
+#: for short calls inside a group
+Costs: TypeAlias = Machine | Callable[[], Machine]
 
 
-def _between(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
-    if record.is_rooted and record.gives == VECTOR:
-        return between.rooted_vector(record.name, sizes["q"], sizes["m"], machine)
-    if record.is_rooted and record.is_irregular:
-        return Choice("linear", "as only the root knows all sizes")
-    if record.is_rooted:
-        return between.rooted_blocks(record.name, sizes["q"], sizes["k"], machine)
-    p, q = record.ranks(sizes)
-    if record.gives == VECTOR:
-        m = sizes["m"] if record.gets == VECTOR else _vector(sizes)
-        return between.reduction(record.name, p, q, m, machine, commutative=True)
-    if record.gives == BLOCK:
-        a = sizes.get("a") or [sizes["ka"]] * p
-        b = sizes.get("b") or [sizes["kb"]] * q
-        largest = max(*a, *b)
-        groups = p, q, sum(a), sum(b), largest, record.is_irregular, machine
-        return Choice(choose.inter_allgatherv(*groups), "without node memory")
-    if record.is_irregular:
-        return Choice("largest_first", "as blocks may differ")
-    return between.alltoall(p, q, max(sizes["ka"], sizes["kb"]), machine)
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm, and the reason for the choice."""
+
+    name: str
+    why: str
+    #: the best algorithm of isthmus, where the library's own call is chosen
+    own: str = ""
+
+    @property
+    def algorithm(self) -> str:
+        """The best algorithm of isthmus, for calls without a call of the library."""
+        return self.own or self.name
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.why}"
 
 
-def _vector(sizes: Sizes) -> int:
-    """The bytes of the vector of a Reduce_scatter, from the blocks of group A."""
-    if "a" in sizes:
-        return int(sum(sizes["a"]))
-    return int(sizes["p"] * sizes["ka"])
+def check(collective: str, name: str, commutative: bool = True) -> None:
+    """Refuse an unknown algorithm, or an algorithm that needs a commutative operator
+    if the operator is not."""
+    entry = named(collective, name)
+    if entry.commutative and not commutative:
+        raise ValueError(
+            f"{name!r} combines in any order, and the operator is not commutative"
+        )
 
 
-def _inside(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
-    if record.is_rooted and (record.gives != VECTOR or record.combines):
-        return _NATIVE_CALL
-    (p,) = record.ranks(sizes)
-    if record.gives == BLOCK:
-        counts = np.array(sizes["counts"], np.int64)
-        return choose.allgatherv(counts, lambda: machine, True)
-    if record.is_rooted:
-        comparison = inside.bcast(p, sizes["m"], lambda: machine)
-    elif record.combines and record.gets == VECTOR:
-        comparison = inside.allreduce(p, sizes["m"], lambda: machine, True)
-    elif record.combines:
-        counts = np.array(sizes["counts"], np.int64)
-        comparison = inside.reduce_scatter(counts, lambda: machine, True)
-    elif record.is_irregular:
-        return None
-    else:
-        comparison = inside.alltoall(p, sizes["k"], lambda: machine)
-    own_choice, is_library_faster = comparison
-    return Choice("library", own_choice.why) if is_library_faster else own_choice
-
-
-def by_cost(
+def choice(
     record: Collective,
     sizes: Sizes,
-    unit: int,
-    machine: Machine,
+    machine: Costs,
     *,
     is_ordered: bool = False,
+    hosts: Hosts | None = None,
 ) -> Choice:
-    """The cheapest algorithm by claimed times, of sizes in elements of `unit` bytes.
+    """The algorithm of a collective, with the reason.
 
-    If `is_ordered`, only of algorithms that combine in rank order.
+    Sizes are in bytes, named as in the record; equal blocks inside a group are `p` and
+    `k`, and a reduction between groups is known by `p`, `q` and `m`. If `is_ordered`,
+    only algorithms that combine in rank order are candidates. `hosts` are those of the
+    ranks of a rooted call, if unequal.
     """
+    if record.gives == NOTHING:
+        return Choice(LIBRARY_NAME, "which is one call")
+    if record.groups == INSIDE and record.name in OF_MPI:
+        return _inside(record, sizes, machine, is_ordered, hosts)
+    if record.name in _ONLY:
+        return Choice(_ONLY[record.name], "as no rank knows all sizes")
+    costs = machine if isinstance(machine, Machine) else machine()
+    if record.name not in OF_MPI:
+        candidates = _claims(record, sizes, costs, is_ordered)
+    elif record.is_rooted and hosts is not None:
+        candidates = _simulated(record.name, sizes, costs, is_ordered, hosts)
+    else:
+        if record.combines and "m" not in sizes:
+            sizes = _of_vector(record, sizes)
+        candidates = times.TIMES[record.name](record, sizes, costs, is_ordered)
+    return _cheapest(candidates, _words(sizes))
+
+
+#: the only candidates where a rank knows too little of the sizes for any other
+_ONLY = {
+    "inter_gatherv": "linear",
+    "inter_scatterv": "linear",
+    "inter_alltoallv": "largest_first",
+    "multi_alltoallv": "rotated",
+}
+
+
+def _of_vector(record: Collective, sizes: Sizes) -> Sizes:
+    """The sizes of a reduction to blocks, by the groups and the vector."""
+    p, q = record.ranks(sizes)
+    vector = sum(sizes["a"]) if "a" in sizes else p * sizes["ka"]
+    return {"p": p, "q": q, "m": int(vector)}
+
+
+def _claims(
+    record: Collective, sizes: Sizes, machine: Machine, is_ordered: bool
+) -> times.Times:
+    """The times that the algorithms of a program's own collective claim."""
     ranks = record.ranks(sizes)
-    amounts = [unit * sizes[name] for name in _AMOUNTS if name in sizes]
+    amounts = [sizes[name] for name in ("m", "k", "ka", "kb") if name in sizes]
     n = ranks if record.groups == BETWEEN else (sum(ranks),)
-    times = {
+    claims = {
         entry.name: entry.cost(*n, *amounts, machine.alpha, machine.beta)
         for entry in algorithms(record.name)
         if entry.needs(sum(ranks)) and not (is_ordered and entry.commutative)
     }
-    if not times:
+    if not claims:
         raise ValueError(f"no algorithm of {record.name} fits groups of {ranks}")
-    return between.cheapest(times, f"{record.name} of {sizes}")
+    return claims
+
+
+def _simulated(
+    collective: str, sizes: Sizes, machine: Machine, is_ordered: bool, hosts: Hosts
+) -> times.Times:
+    """The times of a rooted collective's algorithms on unequal hosts."""
+    ranks = {name: sizes[name] for name in ("q", "p", "root") if name in sizes}
+    nbytes = sizes["m"] if "m" in sizes else sizes["k"]
+    known = hosts, nbytes, machine.startup_bytes, not is_ordered
+    return unequal_hosts.times(collective, *known, **ranks)
+
+
+# -- inside a group
+
+
+def _inside(
+    record: Collective,
+    sizes: Sizes,
+    machine: Costs,
+    is_ordered: bool,
+    hosts: Hosts | None,
+) -> Choice:
+    """The choice beside the library's own call, which needs no costs where data are
+    short or an int cannot count them."""
+    (p,) = record.ranks(sizes)
+    if record.name == "alltoallv":
+        return _alltoallv(p, sizes, machine)
+    total, largest = _bytes(p, sizes)
+    case, own = f"for {_words(sizes)}", _for_short(record, p, total, is_ordered)
+    is_short = total < SHORT_BYTES
+    is_irregular = "counts" in sizes
+    is_simple = p == 1 or (p == 2 and (is_irregular or not is_short))
+    if record.name == "allgatherv" and is_simple:
+        return Choice("ring", "which is one message each way")
+    if largest > MAX_INT and (record.is_rooted or record.name in _FOR_GIANTS):
+        return Choice(_FOR_GIANTS.get(record.name, own), f"{case}, more than an int")
+    contest: times.ContestOf
+    if record.is_rooted and hosts is not None:
+        contest = partial(_contest_on_unequal_hosts, record, hosts)
+        is_short = _is_short_on_links(largest, hosts)
+    elif record.name in times.CONTESTS:
+        contest = times.CONTESTS[record.name]
+    else:  # the library's call is as good as any on equal hosts
+        return Choice(LIBRARY_NAME, case, own)
+    if p <= 2 or is_short:
+        return Choice(LIBRARY_NAME, case, own)
+    costs = machine if isinstance(machine, Machine) else machine()
+    ours, library = contest(sizes, costs, is_ordered)
+    best = _if_clearly_faster(ours, library, case, costs)
+    # of equal estimates of an allgather the simpler algorithm
+    is_left = record.name == "allgatherv" and best.name == LIBRARY_NAME
+    return replace(best, own=own) if is_left else best
+
+
+def _bytes(p: int, sizes: Sizes) -> tuple[int, int]:
+    """The bytes of all blocks or of the vector, and those of the largest block; none
+    where a rank does not know the sizes."""
+    if "counts" in sizes:
+        group = times.group_of(sizes["counts"])
+        return group.total, group.largest
+    if "m" in sizes:
+        return sizes["m"], sizes["m"]
+    block = sizes.get("k", 0)
+    return p * block, block
+
+
+#: the algorithms for blocks or vectors that an int cannot count, if there are others
+#: for short ones
+_FOR_GIANTS = {"allgatherv": "blocked_ring", "bcast": "circulant"}
+
+
+def _for_short(record: Collective, p: int, total: int, is_ordered: bool) -> str:
+    """The algorithm in place of the library's own call, which needs no costs."""
+    if record.name == "allgatherv":
+        return stage_for(p, total)
+    if record.name == "reduce" and total >= SHORT_BYTES and not is_ordered:
+        return "circulant"
+    if record.name == "reduce_scatter":
+        return "pairwise" if is_ordered else "bruck"
+    if record.is_rooted:
+        return "binomial" if record.gives == VECTOR else "linear"
+    return "doubling" if record.combines else "rotated"
+
+
+def _alltoallv(p: int, sizes: Sizes, machine: Costs) -> Choice:
+    """The choice by the largest block, for which ranks ask only if that may pay."""
+    costs = machine if isinstance(machine, Machine) else machine()
+    if not times.asks(p, costs):
+        return Choice(LIBRARY_NAME, f"on {p} processes", "rotated")
+    largest = sizes["k"] if "k" in sizes else int(np.max(sizes["table"]))
+    return _cheapest(times.alltoallv(p, largest, costs), f"{p} blocks of {largest}")
+
+
+def _is_short_on_links(nbytes: int, hosts: Hosts) -> bool:
+    """Whether a message is so short that slow links take no longer than others, on
+    hosts with equal start-ups."""
+    if nbytes > SHORT_ON_SLOW_LINKS_BYTES:
+        return False
+    return max(hosts.alphas) <= MIN_UNEQUAL_RATIO * min(hosts.alphas)
+
+
+def _contest_on_unequal_hosts(
+    record: Collective, hosts: Hosts, sizes: Sizes, machine: Machine, is_ordered: bool
+) -> times.Contest:
+    ours = _simulated(record.name, sizes, machine, is_ordered, hosts)
+    if record.gives != VECTOR:
+        # MPICH 5.0.2 takes the binomial algorithm, Open MPI 5.0.11 on few processes the
+        # linear one: where the library's algorithm is the better one, ours is hardly
+        # slower
+        return ours, max(ours["linear"], ours["binomial"])
+    library = ours["binomial"]
+    if not is_ordered:
+        # Rabenseifner's algorithm for long vectors: a reduce-scatter in few rounds and
+        # a gather, which are a scatter and an allgather backwards
+        bcast = (
+            ours
+            if record.name == "bcast"
+            else _simulated("bcast", sizes, machine, is_ordered, hosts)
+        )
+        library = min(library, bcast["scatter_allgather"])
+    return ours, library
+
+
+def _if_clearly_faster(
+    ours: times.Times, library: float, case: str, machine: Machine
+) -> Choice:
+    """The best algorithm if clearly faster than the library's call, else the call.
+
+    The call is no candidate on a machine without a description of such calls.
+    """
+    best = min(ours, key=lambda name: ours[name])
+    level, calls = machine.levels[-1], machine.library
+    shares_memory = level.together > 0 and level.changing <= 1
+    is_uncut = shares_memory and calls is not None and not calls.piece_bytes
+    if calls is None:
+        library = inf
+    why = (
+        f"{case}: {_listed({**ours, LIBRARY_NAME: library})}, as messages take "
+        f"{1e6 * machine.alpha:.1f} µs and {1e9 * machine.beta:.3f} ns a byte"
+    )
+    if ours[best] <= (MARGIN_OF_UNCUT_BLOCKS if is_uncut else MARGIN) * library:
+        return Choice(best, why)
+    return Choice(LIBRARY_NAME, why, best)
+
+
+# -- reasons
+
+
+def _cheapest(candidates: times.Times, case: str) -> Choice:
+    """The algorithm of the least time; the reason names the case and all times."""
+    best = min(candidates, key=lambda name: candidates[name])
+    return Choice(best, f"for {case}: {_listed(candidates)}")
+
+
+def _listed(candidates: times.Times) -> str:
+    return ", ".join(f"{name} {1e6 * t:.0f} µs" for name, t in candidates.items())
+
+
+def _words(sizes: Sizes) -> str:
+    """The sizes of a call, by name."""
+    return ", ".join(f"{name} = {_value(size)}" for name, size in sizes.items())
+
+
+def _value(size: Any) -> str:
+    if isinstance(size, int):
+        return str(size)
+    if np.ndim(size[0] if isinstance(size, Sequence) else 0):
+        return f"{len(size)} groups"
+    group = times.group_of(size)
+    return f"{group.total} bytes in {group.n} blocks, the largest {group.largest}"

@@ -6,7 +6,6 @@ of all messages together in a shared memory or on a shared processor, if longer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
@@ -77,11 +76,11 @@ def doubling(counts: np.ndarray, machine: Machine) -> float:
     return total
 
 
-def pat(counts: np.ndarray, machine: Machine, nodes: Sequence[int]) -> float:
+def pat(counts: np.ndarray, machine: Machine) -> float:
     """The time of PAT, whose messages go far with one block, then nearer with ever more
     blocks. The port of a node takes messages out of the node one after another."""
     p, m = len(counts), int(counts.sum())
-    ranks, node = np.arange(p), np.asarray(nodes)
+    ranks, node = np.arange(p), machine.units(p)[0]
     total = 0.0
     for level in reversed(range(log2(p))):
         step = 1 << level
@@ -112,9 +111,7 @@ def library(counts: np.ndarray, machine: Machine) -> float:
     return calls.slowdown * best
 
 
-def ours(
-    counts: np.ndarray, machine: Machine, nodes: Sequence[int] = ()
-) -> dict[str, float]:
+def ours(counts: np.ndarray, machine: Machine) -> dict[str, float]:
     """The candidate algorithms of isthmus, and their times."""
     p = len(counts)
     size = best(counts, 1, machine.startup_bytes)
@@ -126,6 +123,6 @@ def ours(
         "circulant": circulant(counts, machine),
         few_rounds: doubling(counts, machine),
     }
-    if machine.sharing > 1 and nodes:
-        times["pat"] = pat(counts, machine, nodes)
+    if machine.sharing > 1:
+        times["pat"] = pat(counts, machine)
     return times

@@ -13,11 +13,18 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ..cost.machine import Machine
+from ..cost.machine import Level, LibraryCalls, Machine
 from ..cost.placement import on_nodes
 from ..cost.tables import TomlTable, load, text
 from ..settings import TUNING
 
+#: the costs of messages in the memory of a node, until they are measured
+BUILT_IN = Machine((Level(None, 8e-6, 2e-10, gap=1e-6),), library=LibraryCalls())
+#: the costs of messages between nodes, until they are measured; bytes whose partner
+#: changes take as much longer on labs with TCP
+NETWORK = Machine(
+    (Level(None, 1e-5, 1e-9, gap=1e-6, changing=1.25),), library=LibraryCalls()
+)
 #: the environment variable with the path of the file, or one of NO_FILE_VALUES
 VARIABLE = TUNING
 #: the values of the variable for no file
@@ -74,6 +81,12 @@ class Tuning:
         node = replace(machine.levels[0], size=None)
         library = machine.library and replace(machine.library, slowdown=1.0)
         return replace(machine, levels=(node,), library=library)
+
+
+def untuned(nodes: Sequence[int]) -> Machine:
+    """The machine of ranks on nodes until messages are measured: a rough guess, since
+    only ratios of times decide."""
+    return BUILT_IN if len(set(nodes)) == 1 else on_nodes(NETWORK, nodes)
 
 
 def _integer(value: Any) -> int:

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from mpi4py import MPI
 
-from ...choose import between as choose
-from ...choose.choose import Choice, inter_allgatherv
 from ...collectives.known import (
     CountTable,
     Equal,
@@ -185,21 +183,14 @@ def _resolve_allgather(
     if algorithm != "auto":
         return algorithm, False
     a, b = groups
-    largest = max(a.largest, b.largest)
-    p, q = context.p, context.q
-
-    def choose_flat() -> Choice:
-        sizes = p, q, a.total, b.total, largest, is_irregular, context.machine
-        return Choice(inter_allgatherv(*sizes), "without node memory")
-
-    mean_bytes = (a.total + b.total) // (p + q)
+    mean_bytes = (a.total + b.total) // (a.n + b.n)
     return resolve_algorithm(
         context,
-        "inter_allgather",
+        "inter_allgatherv" if is_irregular else "inter_allgather",
         algorithm,
         form,
         mean_bytes,
-        choose_flat,
+        {"a": a, "b": b},
         may_be_native=not is_irregular,
     )
 
@@ -330,24 +321,14 @@ def _resolve_reduction(
 ) -> tuple[str, bool]:
     """The algorithm for vectors of `nbytes`, and whether it is the library's own
     call."""
-    commutes = operator.op.is_commutative
-    choose_flat = partial(
-        choose.reduction,
-        collective,
-        context.here,
-        context.there,
-        nbytes,
-        context.machine,
-        commutes,
-    )
     return resolve_algorithm(
         context,
         collective,
         algorithm,
         form,
         nbytes,
-        choose_flat,
-        commutes,
+        {"p": context.p, "q": context.q, "m": nbytes},
+        operator.op.is_commutative,
         may_be_native=may_be_native,
     )
 
@@ -484,15 +465,15 @@ def _counts(context: InterContext, rows: np.ndarray) -> tuple[Counts, Counts]:
 def alltoall(
     context: InterContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    here, there = context.here, context.there
+    there = context.there
     send = read_block(sendbuf, writable=False, n=there)
     recv = read_block(recvbuf, writable=True, n=there)
     check_disjoint(send, recv)
     sent, expected = send.sizes, recv.sizes
     largest = max(sent[0], expected[0])
-    choose_flat = partial(choose.alltoall, here, there, largest, context.machine)
+    sizes = {"p": context.p, "q": context.q, "ka": largest, "kb": largest}
     algorithm, is_native = resolve_algorithm(
-        context, "inter_alltoall", algorithm, form, largest, choose_flat
+        context, "inter_alltoall", algorithm, form, largest, sizes
     )
     task = alltoall_task(context, algorithm, (send,), (recv,), sent, expected)
     if is_native:
@@ -546,9 +527,8 @@ def alltoallv_task(
     `sent` and `expected` are the bytes of the blocks to and from each remote rank.
     """
     collective = "inter_alltoallv"
-    choose_flat = partial(Choice, "largest_first", "as blocks may differ")
     algorithm, _ = resolve_algorithm(
-        context, collective, algorithm, form, 0, choose_flat, may_be_native=False
+        context, collective, algorithm, form, 0, {}, may_be_native=False
     )
     task = alltoall_task(context, algorithm, send, recv, sent, expected)
     schedule = partial(_alltoallv_schedule, context, algorithm)
@@ -589,10 +569,9 @@ def _alltoallv_schedule(
 def barrier(context: InterContext, algorithm: str, form: str) -> Task:
     """The task of a Barrier; without node memory, the MPI library's own barrier of both
     groups as one."""
-    choose_flat = partial(Choice, "library", "which is one call")
     if algorithm in ("auto", "library"):
         algorithm, is_native = resolve_algorithm(
-            context, "inter_barrier", "auto", form, 0, choose_flat
+            context, "inter_barrier", "auto", form, 0, {}
         )
         if is_native:
             return Task(algorithm=algorithm, native=NativeCall("Barrier", is_raw=True))

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from mpi4py import MPI
 
-from ...choose import between as choose
-from ...choose.choose import Choice
 from ...collectives.collective import BETWEEN
 from ...collectives.known import unit_of
 from ...collectives.records import operations_of_blocks
@@ -158,16 +156,14 @@ def bcast_task(
 ) -> Task:
     """The task of a Bcast, of data that may lie in several places."""
     nbytes, q = data.nbytes, group.q
-    choose_flat = partial(
-        choose.rooted_vector,
-        "inter_bcast",
-        q,
-        nbytes,
-        context.machine,
-        hosts=_unequal_hosts(context, group),
-    )
     algorithm, is_native = resolve_algorithm(
-        context, "inter_bcast", algorithm, form, nbytes, choose_flat
+        context,
+        "inter_bcast",
+        algorithm,
+        form,
+        nbytes,
+        {"q": q, "m": nbytes},
+        hosts=_unequal_hosts(context, group),
     )
     task = _rooted_task(algorithm, group, (data,), (nbytes,), is_from_root=True)
     task = replace(task, contributions=_equal_contributions(context, nbytes))
@@ -197,17 +193,15 @@ def reduce(
     data = read_block(recvbuf if group.is_root else sendbuf, writable=group.is_root)
     operator, commutes = operator_for(op, data), op.is_commutative
     nbytes, q = data.nbytes, group.q
-    choose_flat = partial(
-        choose.rooted_vector,
-        "inter_reduce",
-        q,
-        nbytes,
-        context.machine,
-        commutes,
-        _unequal_hosts(context, group),
-    )
     algorithm, is_native = resolve_algorithm(
-        context, "inter_reduce", algorithm, form, nbytes, choose_flat, commutes
+        context,
+        "inter_reduce",
+        algorithm,
+        form,
+        nbytes,
+        {"q": q, "m": nbytes},
+        commutes,
+        hosts=_unequal_hosts(context, group),
     )
     task = replace(
         _rooted_task(algorithm, group, (data,), (nbytes,), is_from_root=False),
@@ -252,15 +246,15 @@ def blocks_task(
     """
     is_irregular = collective.endswith("v")
     nbytes = 0 if is_irregular else sizes[0]
-    choose_flat = partial(_choose_flat_blocks, context, collective, group, sizes[0])
     algorithm, is_native = resolve_algorithm(
         context,
         collective,
         algorithm,
         form,
         nbytes,
-        choose_flat,
+        {"q": group.q, "k": nbytes},
         may_be_native=not is_irregular,
+        hosts=_unequal_hosts(context, group),
     )
     is_from_root = "scatter" in collective
     task = _rooted_task(algorithm, group, data, sizes, is_from_root=is_from_root)
@@ -325,17 +319,6 @@ def _contributions_of_counts(
     contributions[group.base : group.base + group.q] = counts
     contributions[group.root] = sum(counts)
     return contributions
-
-
-def _choose_flat_blocks(
-    context: InterContext, collective: str, group: RootedGroup, block_bytes: int
-) -> Choice:
-    if collective.endswith("v"):
-        return Choice("linear", "as only the root knows all sizes")
-    hosts = _unequal_hosts(context, group)
-    return choose.rooted_blocks(
-        collective, group.q, block_bytes, context.machine, hosts
-    )
 
 
 def _read_blocks(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...choose.between import FLAT, LIBRARY_CALL, WITH_NODE_MEMORY, check, untried
-from ...choose.choose import Choice
-from ...collectives.collective import VECTOR
+from ...choose.choice import Choice, check, choice
+from ...choose.tried import FLAT, LIBRARY_CALL, WITH_NODE_MEMORY, untried
+from ...collectives.collective import VECTOR, Sizes
 from ...collectives.records import COLLECTIVES
+from ...schedules.hosts import Hosts
 from .readers import BLOCKING
 
 if TYPE_CHECKING:
@@ -33,22 +33,25 @@ def resolve_algorithm(
     algorithm: str,
     form: str,
     nbytes: int,
-    choose_flat: Callable[[], Choice],
+    sizes: Sizes,
     commutative: bool = True,
     *,
     may_be_native: bool = True,
+    hosts: Hosts | None = None,
 ) -> tuple[str, bool]:
     """The algorithm of a call between groups, and whether it is the library's own.
 
-    `choose_flat` chooses among the algorithms without node memory. The library's own
-    nonblocking calls between groups are no candidate, because after a call with a root,
-    where some ranks have no part, the next call hangs (MPICH 5.0.2, Open MPI 5.0.11).
+    `nbytes` is the size that the trial goes by, and `hosts` those of a call with a
+    root, if unequal. The library's own nonblocking calls between groups are no
+    candidate, because after a call with a root, where some ranks have no part, the next
+    call hangs (MPICH 5.0.2, Open MPI 5.0.11).
     """
     if algorithm != "auto":
         check(collective, algorithm, commutative)
         return algorithm, False
     record = COLLECTIVES[collective]
-    choice, times = choose_flat(), context.times.get(record.tried_as)
+    is_ordered, times = not commutative, context.times.get(record.tried_as)
+    flat = choice(record, sizes, context.machine, is_ordered=is_ordered, hosts=hosts)
     may_be_native &= form == BLOCKING
     if times is None:
         is_vector = record.is_rooted and record.gives == VECTOR
@@ -62,17 +65,17 @@ def resolve_algorithm(
         if context.one_node:
             may_gain &= nbytes <= record.node_memory_bytes
         if commutative and context.node_memory and may_gain:
-            choice = untried(choice, context.per_byte(collective))
-        log_choice(collective, choice)
-        return choice.name, choice.name == LIBRARY_CALL
+            flat = untried(flat, context.per_byte(collective))
+        log_choice(collective, flat)
+        return flat.name, flat.name == LIBRARY_CALL
     candidates = [FLAT, WITH_NODE_MEMORY] if commutative else [FLAT]
     # copies from and to devices run beside rounds, not beside the library's call
     is_staged = context.devices and nbytes > context.cut
     if may_be_native and not is_staged:
         candidates.append(LIBRARY_CALL)
-    choice = times.best(nbytes, choice, candidates)
-    log_choice(collective, choice)
-    return choice.name, choice.name == LIBRARY_CALL
+    best = times.best(nbytes, flat, candidates)
+    log_choice(collective, best)
+    return best.name, best.name == LIBRARY_CALL
 
 
 def log_choice(operation: str, choice: Choice) -> None:

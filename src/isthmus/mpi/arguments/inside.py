@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose import choose, inside as choose_inside
-from ...choose.between import check
-from ...choose.choose import BUILT_IN, SHORT_BYTES, Choice
-from ...choose.inside import Comparison
-from ...collectives.collective import INSIDE
+from ...choose import times
+from ...choose.choice import LIBRARY_NAME, SHORT_BYTES, Choice, check, choice
+from ...choose.tuning import BUILT_IN
+from ...collectives.collective import INSIDE, Sizes
 from ...collectives.known import CountTable, Equal, Group, OwnLines, listed, unit_of
-from ...collectives.records import record_of
+from ...collectives.records import COLLECTIVES, record_of
+from ...cost.machine import Machine
+from ...schedules.hosts import Hosts
 from ...schedules.registry import fitting, named
 from ...schedules.schedule import Schedule
 from ..buffers.operators import operator_for
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
 Counts = tuple[int, ...]
 #: the readers of operations inside one group that have no root
 UNROOTED_READERS = Readers()
-#: the name of the MPI library's own call among the algorithms inside a group
-LIBRARY_NAME = "library"
 OWN_BLOCK_HINT = "; for data that are in their place already, send MPI.IN_PLACE"
 IN_PLACE_HINT = "; for data that are where results go, send MPI.IN_PLACE"
 
@@ -97,22 +96,33 @@ def resolve_algorithm(
     algorithm: str,
     form: str,
     nbytes: int | None,
-    compare: Callable[[], Comparison],
+    sizes: Sizes,
     commutative: bool = True,
+    *,
+    may_be_native: bool = True,
+    hosts: Hosts | None = None,
 ) -> tuple[str, bool]:
     """The algorithm of a call, and whether the MPI library's own call is taken instead.
 
-    A named algorithm is checked; for "auto", `compare` chooses.
+    A named algorithm is checked. `hosts` are those of a call with a root, if unequal.
     """
+    record = record_of(operation, INSIDE)
     if algorithm != "auto":
-        collective = record_of(operation, INSIDE).name
-        fitting(collective, algorithm, context.p)
-        check(collective, algorithm, commutative)
+        fitting(record.name, algorithm, context.p)
+        check(record.name, algorithm, commutative)
         return algorithm, False
-    choice, is_faster = compare()
-    log_choice(operation, replace(choice, name=LIBRARY_NAME) if is_faster else choice)
-    is_faster |= context.device == "direct"
-    return choice.name, leaves_to_library(context, form, nbytes, is_faster)
+    costs, is_ordered = partial(_machine_of, context), not commutative
+    best = choice(record, sizes, costs, is_ordered=is_ordered, hosts=hosts)
+    if not may_be_native:
+        best = replace(best, name=best.algorithm)
+    log_choice(operation, best)
+    is_faster = best.name == LIBRARY_NAME or context.device == "direct"
+    return best.algorithm, leaves_to_library(context, form, nbytes, is_faster)
+
+
+def _machine_of(context: IntraContext) -> Machine:
+    """The costs of messages, which all ranks measure together at the first need."""
+    return context.machine
 
 
 # -- Allgather(v)
@@ -173,21 +183,18 @@ def allgather_task(
     Python objects, since the MPI library has no call for data in several places.
     """
     sizes, total = recv.sizes, sum(recv.sizes)
-    is_auto = algorithm == "auto"
-    if is_auto:
-        counts = np.array(sizes, np.int64)
+    if algorithm == "auto":
         is_irregular = native is None or native.name == "Allgatherv"
-        choice = choose.allgatherv(
-            counts, lambda: context.machine, is_irregular, context.nodes
-        )
-        log_choice("Allgather" + "v" * is_irregular, choice)
-        algorithm = choice.name
-        is_faster = algorithm == LIBRARY_NAME
+        known: Sizes = {"p": len(sizes), "k": sizes[0]}
+        if is_irregular:
+            known = {"counts": np.array(sizes, np.int64)}
+        record, costs = COLLECTIVES["allgatherv"], partial(_machine_of, context)
+        best = choice(record, known, costs)
+        log_choice("Allgather" + "v" * is_irregular, best)
+        algorithm, is_faster = best.algorithm, best.name == LIBRARY_NAME
         if native is not None and leaves_to_library(context, form, total, is_faster):
             algorithm = LIBRARY_NAME
-    has_no_native = native is None or form == INTERNAL
-    needs_rounds = has_no_native or (form == PERSISTENT and is_auto)
-    if algorithm == LIBRARY_NAME and needs_rounds:
+    if algorithm == LIBRARY_NAME and (native is None or form == INTERNAL):
         from ...algorithms.parts.stages import stage_for
 
         algorithm = stage_for(context.p, total)
@@ -252,15 +259,9 @@ def allreduce(
     operator = operator_for(op, recv)
     check_equal_counts(send, recv)
     p, nbytes, commutes = context.p, send.nbytes, op.is_commutative
-    compare = partial(
-        choose_inside.allreduce,
-        p,
-        nbytes,
-        lambda: context.machine,
-        commutes,
-    )
+    known = {"p": p, "m": nbytes}
     algorithm, is_native = resolve_algorithm(
-        context, "Allreduce", algorithm, form, nbytes, compare, commutes
+        context, "Allreduce", algorithm, form, nbytes, known, commutes
     )
     task = reduction_task(
         context, algorithm, send, recv, operator, is_in_place=is_in_place
@@ -368,18 +369,19 @@ def _reduce_scatter_task(
     """
     operator, commutes = operator_for(op, recv), op.is_commutative
     nbytes = None
-    compare = partial(_compare_nothing, "bruck" if commutes else "pairwise")
+    known: Sizes = {"p": context.p}
     if counts is not None:
         nbytes = send.nbytes
-        sizes = np.array(counts, np.int64) * recv.datatype.Get_size()
-        compare = partial(
-            choose_inside.reduce_scatter,
-            sizes,
-            lambda: context.machine,
-            commutes,
-        )
+        known = {"counts": np.array(counts, np.int64) * recv.datatype.Get_size()}
     algorithm, is_native = resolve_algorithm(
-        context, operation, algorithm, form, nbytes, compare, commutes
+        context,
+        operation,
+        algorithm,
+        form,
+        nbytes,
+        known,
+        commutes,
+        may_be_native=counts is not None,
     )
     task = reduction_task(
         context, algorithm, send, recv, operator, is_in_place=is_in_place
@@ -404,11 +406,6 @@ def _reduce_scatter_task(
     return replace(task, schedule=partial(schedule, counts))
 
 
-def _compare_nothing(algorithm: str) -> Comparison:
-    """The choice of a fixed algorithm, since no rank knows the sizes of a call."""
-    return Choice(algorithm, "as not all ranks know the counts"), False
-
-
 # -- a block to each rank
 
 
@@ -427,9 +424,9 @@ def alltoall(
         raise ValueError(
             f"message: {block_bytes} bytes are sent to each, {recv.sizes[0]} received"
         )
-    compare = partial(choose_inside.alltoall, p, block_bytes, lambda: context.machine)
+    known = {"p": p, "k": block_bytes}
     algorithm, is_native = resolve_algorithm(
-        context, "Alltoall", algorithm, form, block_bytes * p, compare
+        context, "Alltoall", algorithm, form, block_bytes * p, known
     )
     task = alltoall_task(
         context,
@@ -468,7 +465,7 @@ def alltoallv(
     contributions: Callable[..., Contributions] | None = None
     if algorithm == "auto":
         machine = context.tuned or BUILT_IN
-        if context.device != "direct" and choose_inside.asks(p, machine):
+        if context.device != "direct" and times.asks(p, machine):
             question = _ask_largest(context, send)
         else:
             algorithm = "rotated"
@@ -545,15 +542,15 @@ def _row_sums(algorithm: str, table: CountTable) -> Contributions:
 def _ask_largest(context: IntraContext, send: UserBuffer) -> Question:
     """The question for the largest block of all ranks, the size to choose by; Bruck's
     algorithm needs a second question."""
-    machine = context.machine
+    record, machine = COLLECTIVES["alltoallv"], context.machine
 
     def read(answer: bytes) -> tuple[Any, ...] | Question:
         largest = int(np.frombuffer(answer, np.int64).max())
-        choice = choose_inside.alltoallv(context.p, largest, machine)
-        log_choice("Alltoallv", choice)
-        if named("alltoallv", choice.name).own_counts:
-            return _ask_passing(context, choice.name, send)
-        return (choice.name,)
+        best = choice(record, {"p": context.p, "k": largest}, machine)
+        log_choice("Alltoallv", best)
+        if named("alltoallv", best.algorithm).own_counts:
+            return _ask_passing(context, best.algorithm, send)
+        return (best.algorithm,)
 
     said = np.array([max(send.sizes)], np.int64).tobytes()
     return Question(said, read, context.group, is_local=True)

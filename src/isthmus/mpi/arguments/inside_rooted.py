@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from operator import index
@@ -10,8 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from mpi4py import MPI
 
-from ...choose import inside as choose_inside
-from ...choose.inside import Comparison
+from ...choose.choice import LIBRARY_NAME
 from ...collectives.collective import INSIDE
 from ...collectives.known import Equal, listed, unit_of
 from ...collectives.records import operations_of_blocks
@@ -35,7 +33,6 @@ from ..plan.native import (
 from ..plan.question import ask_each, first_column
 from ..plan.task import Task
 from .inside import (
-    LIBRARY_NAME,
     OWN_BLOCK_HINT,
     UNROOTED_READERS,
     Counts,
@@ -76,16 +73,14 @@ def bcast(
     nbytes = data.nbytes
     is_native = algorithm == LIBRARY_NAME
     if not is_native:
-        compare = partial(
-            choose_inside.bcast,
-            p,
-            nbytes,
-            lambda: context.machine,
-            root,
-            context.placement.unequal_hosts,
-        )
         algorithm, is_native = resolve_algorithm(
-            context, "Bcast", algorithm, form, nbytes, compare
+            context,
+            "Bcast",
+            algorithm,
+            form,
+            nbytes,
+            {"p": p, "m": nbytes, "root": root},
+            hosts=context.placement.unequal_hosts,
         )
     task = Task(
         algorithm=LIBRARY_NAME if is_native else algorithm,
@@ -109,12 +104,6 @@ def bcast(
     return replace(task, schedule=schedule, contributions=lambda: [nbytes] * p)
 
 
-def _without_library(compare: Callable[[], Comparison]) -> Comparison:
-    """The choice among the algorithms of isthmus."""
-    choice, _ = compare()
-    return choice, False
-
-
 @INSIDE_READERS.reads("Reduce")
 def reduce(
     context: IntraContext,
@@ -136,21 +125,18 @@ def reduce(
         check_equal_counts(send, recv)
     operator, commutes = operator_for(op, send), op.is_commutative
     nbytes = send.nbytes
-    compare = partial(
-        choose_inside.reduce,
-        p,
-        nbytes,
-        lambda: context.machine,
-        commutes,
-        root,
-        context.placement.unequal_hosts,
-    )
     # only the root knows that it is in place, and all ranks must choose alike
     may_end = ENDS_REDUCE_IN_PLACE and p & (p - 1) and nbytes >= _ENDING_BYTES
-    if may_end and form == BLOCKING:
-        compare = partial(_without_library, compare)
     algorithm, is_native = resolve_algorithm(
-        context, "Reduce", algorithm, form, nbytes, compare, commutes
+        context,
+        "Reduce",
+        algorithm,
+        form,
+        nbytes,
+        {"p": p, "m": nbytes, "root": root},
+        commutes,
+        may_be_native=not may_end or form != BLOCKING,
+        hosts=context.placement.unequal_hosts,
     )
     task = Task(
         algorithm=LIBRARY_NAME if is_native else algorithm,
@@ -289,20 +275,18 @@ def _resolve_blocks(
 
     Sizes of irregular blocks have no influence, since only the root knows all of them.
     """
+    sizes = {"p": context.p, "root": root}
     if operation.endswith("v"):
-        reason = "as only the root knows all sizes"
-        compare = partial(choose_inside.fallback, "linear", reason)
-        return resolve_algorithm(context, operation, algorithm, form, None, compare)
-    compare = partial(
-        choose_inside.rooted_blocks,
-        f"{operation.lower()}v",
-        context.p,
+        return resolve_algorithm(context, operation, algorithm, form, None, sizes)
+    return resolve_algorithm(
+        context,
+        operation,
+        algorithm,
+        form,
         own_bytes,
-        lambda: context.machine,
-        root,
-        context.placement.unequal_hosts,
+        sizes | {"k": own_bytes},
+        hosts=context.placement.unequal_hosts,
     )
-    return resolve_algorithm(context, operation, algorithm, form, own_bytes, compare)
 
 
 def _schedule_of_blocks(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from ...choose.choice import by_cost
+from ...choose.choice import choice
 from ...collectives.collective import (
     BETWEEN,
     BLOCK,
@@ -77,9 +77,10 @@ def _read(
     sizes = _sizes(record, context, sent // unit, received // unit)
     if algorithm == "auto":
         is_ordered = operator is not None and not operator.op.is_commutative
-        choice = by_cost(record, sizes, unit, context.machine, is_ordered=is_ordered)
-        log_choice(record.operations[0], choice)
-        algorithm = choice.name
+        in_bytes = _sizes(record, context, sent, received)
+        best = choice(record, in_bytes, context.machine, is_ordered=is_ordered)
+        log_choice(record.operations[0], best)
+        algorithm = best.name
     elif record.groups == BETWEEN:
         named(record.name, algorithm)
     else:

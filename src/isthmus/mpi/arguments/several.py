@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.several import allgatherv as choose_allgatherv
+from ...choose.choice import choice
 from ...collectives.known import OwnLines, unit_of
+from ...collectives.records import COLLECTIVES
 from ...schedules.registry import named, resolve
 from ...schedules.schedule import Schedule
 from ..buffers.user_buffer import UserBuffer, check_disjoint, read_block, read_vector
@@ -100,7 +101,8 @@ def _allgatherv_schedule(
     bounds = accumulate(context.sizes, initial=0)
     groups = [counts[start:stop] for start, stop in pairwise(bounds)]
     if algorithm == "auto":
-        algorithm = choose_allgatherv(groups, context.machine).name
+        record = COLLECTIVES["multi_allgatherv"]
+        algorithm = choice(record, {"groups": groups}, context.machine).name
     sizes = {"groups": [group // unit for group in groups]}
     return context.schedule("multi_allgatherv", algorithm, sizes, unit)
 
@@ -127,7 +129,8 @@ def _alltoall_task(
     is_irregular: bool,
 ) -> Task:
     if algorithm == "auto":
-        algorithm = "rotated"
+        record = COLLECTIVES["multi_alltoallv"]
+        algorithm = choice(record, {}, context.machine).name
     named("multi_alltoallv", algorithm)
     n = len(context.senders)
     if not n:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.between import TrialTimes, most_visits, per_byte
-from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import ring_bytes
+from ...choose.tried import TrialTimes, per_byte
+from ...choose.tuning import untuned
 from ...collectives.collective import BETWEEN
 from ...collectives.placement import Placement
 from ...collectives.records import record_of
 from ...cost.machine import Machine
-from ...cost.placement import on_nodes
 from ...schedules.registry import Algorithm
 from ...settings import BETWEEN_PREFIX
 from ..arguments.between import BETWEEN_READERS
@@ -88,8 +87,7 @@ class InterContext(Context):
         self._trial: tuple[str, Trial] | None = None
         #: countdowns of collectives not yet tried
         self._warm_ups: dict[str, WarmUp] = {}
-        guess = BUILT_IN if self.one_node else on_nodes(NETWORK, self.nodes)
-        self._machine: Machine = self.tuned or guess
+        self._machine: Machine = self.tuned or untuned(self.nodes)
         self._is_measured = self.tuned is not None or self.one_node
 
     def _placement_for(
@@ -187,16 +185,11 @@ class InterContext(Context):
         shrunk.Free()
         return inter, missing_names
 
-    @cached_property
-    def _runs(self) -> int:
-        """The most often that a chain of a group visits a node."""
-        return max(most_visits(self.nodes[: self.p]), most_visits(self.nodes[self.p :]))
-
     def per_byte(self, collective: str) -> dict[str, tuple[float, float]]:
         """The seconds of a byte on a node's port by candidate, if nodes differ."""
         if self.one_node:
             return {}
-        return per_byte(collective, self.p, self.q, self.machine, self._runs)
+        return per_byte(collective, self.p, self.q, self.machine)
 
     @property
     def machine(self) -> Machine:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
-from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import ring_bytes
+from ...choose.tuning import untuned
 from ...collectives.collective import SEVERAL
 from ...collectives.placement import Placement
 from ...cost.machine import Machine
-from ...cost.placement import on_nodes
 from ...schedules.registry import Algorithm
 from ..arguments.several import SEVERAL_READERS
 from ..native_classes import NativeIntracomm
@@ -76,9 +75,7 @@ class SeveralContext(Context):
     @cached_property
     def machine(self) -> Machine:
         """The costs of messages, tuned or a guess, equal on all ranks."""
-        one_node = len(set(self.nodes)) == 1
-        guess = BUILT_IN if one_node else on_nodes(NETWORK, self.nodes)
-        return self.tuned or guess
+        return self.tuned or untuned(self.nodes)
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm that a call requests, by default "auto"."""

@@ -13,8 +13,7 @@ from datetime import datetime, timezone
 from mpi4py import MPI
 
 from ... import __version__
-from ...choose.choose import NETWORK
-from ...choose.tuning import Origin, Tuning
+from ...choose.tuning import NETWORK, Origin, Tuning
 from ...cost.machine import Level, Machine
 from ..native_classes import NativeIntracomm
 from .hosts import probe_hosts

@@ -17,7 +17,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose import estimate
-from ...choose.choose import BUILT_IN, NETWORK
+from ...choose.tuning import BUILT_IN, NETWORK
 from ...cost.machine import Level, LibraryCalls, Machine
 from ...cost.placement import on_nodes
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.between import FLAT, LIBRARY_CALL, WITH_NODE_MEMORY, TrialTimes
+from ...choose.tried import FLAT, LIBRARY_CALL, WITH_NODE_MEMORY, TrialTimes
 from ...collectives.collective import BLOCK, BLOCKS, NOTHING, VECTOR
 from ...collectives.records import COLLECTIVES
 from ..arguments.call import Call
