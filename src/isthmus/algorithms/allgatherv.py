@@ -6,20 +6,10 @@ from ..schedules.ir import Index, Program, Recv, Round, Send
 from ..schedules.layout import Blocks
 from ..schedules.registry import algorithm
 from .parts import patterns
-from .parts.patterns import log2
+from .parts.patterns import doubling_cost, log2, turns_cost
 
 
-def ring_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time of p - 1 rounds of a block."""
-    return (p - 1) * (alpha + k * beta)
-
-
-def doubling_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time of ceil(log2 p) rounds in which every rank receives each block once."""
-    return log2(p) * alpha + (p - 1) * k * beta
-
-
-@algorithm("allgatherv", paper="folklore", cost=ring_cost)
+@algorithm("allgatherv", paper="folklore", cost=turns_cost)
 def ring(p: int, r: Index, blocks: Blocks) -> Program:
     """Pass on to the right the block that came last from the left.
 

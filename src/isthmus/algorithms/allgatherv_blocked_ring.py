@@ -11,7 +11,7 @@ import numpy as np
 from ..schedules.ir import Index, Program, Recv, Round, Send, Span, Spans
 from ..schedules.layout import Blocks
 from ..schedules.registry import algorithm
-from .parts.patterns import STARTUP_ELEMENTS
+from .parts.patterns import STARTUP_ELEMENTS, turns_cost
 from .parts.piece_size import piece_size, pieces
 
 
@@ -67,12 +67,8 @@ def pipeline(blocks: Blocks, order: np.ndarray, size: int, r: Index) -> Pipeline
     )
 
 
-def blocked_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time for equal, and therefore whole, blocks."""
-    return (p - 1) * (alpha + k * beta)
-
-
-@algorithm("allgatherv", paper="Träff et al. 2008", cost=blocked_cost)
+# the cost is for equal blocks, which stay whole
+@algorithm("allgatherv", paper="Träff et al. 2008", cost=turns_cost)
 def blocked_ring(
     p: int,
     r: Index,

@@ -23,7 +23,8 @@ from ..schedules.ir import (
 from ..schedules.layout import Blocks
 from ..schedules.registry import algorithm
 from .parts.circulant import cuts, rounds, skips
-from .parts.patterns import STARTUP_ELEMENTS, log2
+from .parts.patterns import STARTUP_ELEMENTS, doubling_cost
+from .reduce_scatter import bruck_cost
 
 
 def volumes(counts: np.ndarray) -> tuple[int, int]:
@@ -42,11 +43,6 @@ def best_n(counts: np.ndarray, startup: float = STARTUP_ELEMENTS) -> int:
     """The number of parts with the least time; 1 for equal blocks."""
     filling, full = volumes(counts)
     return cuts(filling - full, startup)
-
-
-def _circulant_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time for equal, and therefore whole, blocks."""
-    return log2(p) * alpha + (p - 1) * k * beta
 
 
 def exchanges(
@@ -75,7 +71,8 @@ def exchanges(
         yield (source, arriving(r, *in_round)), (target, arriving(target, *in_round))
 
 
-@algorithm("allgatherv", paper="Träff 2025, circulant graphs", cost=_circulant_cost)
+# the cost is for equal blocks, which stay whole
+@algorithm("allgatherv", paper="Träff 2025, circulant graphs", cost=doubling_cost)
 def circulant(
     p: int, r: Index, blocks: Blocks, n: int = 0, startup: float = STARTUP_ELEMENTS
 ) -> Program:
@@ -91,7 +88,7 @@ def circulant(
     "reduce_scatter",
     name="circulant",
     paper="Träff 2025, circulant graphs, backwards",
-    cost=lambda p, m, alpha, beta: _circulant_cost(p, m / p, alpha, beta),
+    cost=bruck_cost,
     commutative=True,
 )
 def reduce_scatter(

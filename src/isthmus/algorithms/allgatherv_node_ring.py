@@ -20,8 +20,8 @@ import numpy as np
 from ..schedules.ir import Index, Program, Recv, Round, Send
 from ..schedules.layout import Blocks, pick
 from ..schedules.registry import algorithm
-from .allgatherv_blocked_ring import blocked_cost, pipeline, sizes, table
-from .parts.patterns import STARTUP_ELEMENTS
+from .allgatherv_blocked_ring import pipeline, sizes, table
+from .parts.patterns import STARTUP_ELEMENTS, turns_cost
 from .parts.piece_size import piece_size
 
 
@@ -34,13 +34,18 @@ class Places:
     tail: np.ndarray
 
 
+def lowest_ranks(nodes: Sequence[Hashable]) -> np.ndarray:
+    """The lowest rank on the node of each rank."""
+    lowest: dict[Hashable, int] = {}
+    return np.array([lowest.setdefault(node, r) for r, node in enumerate(nodes)])
+
+
 def places(p: int, nodes: Sequence[Hashable]) -> Places:
     """Nodes in the order of their lowest ranks; without `nodes`, a single node."""
     nodes = nodes if len(nodes) else (0,) * p
     if len(nodes) != p:
         raise ValueError(f"nodes names the nodes of {len(nodes)} ranks; there are {p}")
-    lowest_rank: dict[Hashable, int] = {}
-    lowest = np.array([lowest_rank.setdefault(node, r) for r, node in enumerate(nodes)])
+    lowest = lowest_ranks(nodes)
     rank = np.argsort(lowest, kind="stable")
     node_of_place = lowest[rank]
     head, tail_end = (
@@ -50,7 +55,7 @@ def places(p: int, nodes: Sequence[Hashable]) -> Places:
     return Places(rank, head, tail_end - 1)
 
 
-@algorithm("allgatherv", paper="Träff et al. 2008, observation 1", cost=blocked_cost)
+@algorithm("allgatherv", paper="Träff et al. 2008, observation 1", cost=turns_cost)
 def node_ring(
     p: int,
     r: Index,

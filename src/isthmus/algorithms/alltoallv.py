@@ -14,13 +14,9 @@ import numpy as np
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
 from ..schedules.layout import Blocks, Passing
 from ..schedules.registry import algorithm
+from .parts.patterns import turns_cost
 
 ALLTOALLS = ("alltoall", "alltoallv")
-
-
-def _turns_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time of p - 1 turns of a block."""
-    return (p - 1) * (alpha + k * beta)
 
 
 def _own(r: Index, send: Blocks, recv: Blocks) -> Round:
@@ -28,7 +24,7 @@ def _own(r: Index, send: Blocks, recv: Blocks) -> Round:
     return Round(then=(Copy(send[r][0], recv[r][0]),))
 
 
-@algorithm(*ALLTOALLS, paper="MPICH; Open MPI", cost=_turns_cost)
+@algorithm(*ALLTOALLS, paper="MPICH; Open MPI", cost=turns_cost)
 def pairwise(p: int, r: Index, send: Blocks, recv: Blocks) -> Program:
     """In round t send to the rank t further on, receive from the rank t before.
 
@@ -40,7 +36,7 @@ def pairwise(p: int, r: Index, send: Blocks, recv: Blocks) -> Program:
         yield Round((Recv(source, recv[source]), Send(target, send[target])))
 
 
-@algorithm(*ALLTOALLS, paper="folklore", cost=_turns_cost)
+@algorithm(*ALLTOALLS, paper="folklore", cost=turns_cost)
 def rotated(p: int, r: Index, send: Blocks, recv: Blocks, window: int = 32) -> Program:
     """Everyone sends to everyone, each beginning with the next rank, many at a time.
 

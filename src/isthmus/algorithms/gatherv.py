@@ -8,12 +8,11 @@ import numpy as np
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
 from ..schedules.layout import Blocks, Mapped, Uneven
 from ..schedules.registry import algorithm
-from .inter_gatherv import linear_cost
 from .parts import gather
-from .parts.patterns import tree
+from .parts.patterns import doubling_cost, tree, turns_cost
 
 
-@algorithm("gatherv", paper="MPICH; Open MPI", cost=linear_cost)
+@algorithm("gatherv", paper="MPICH; Open MPI", cost=turns_cost)
 def linear(p: int, r: Index, blocks: Blocks, root: int) -> Program:
     """Everyone sends a block straight to the root, which awaits all at once.
 
@@ -30,7 +29,7 @@ def linear(p: int, r: Index, blocks: Blocks, root: int) -> Program:
     )
 
 
-@algorithm("gatherv", paper="folklore", cost=gather.cost, own_counts=True)
+@algorithm("gatherv", paper="folklore", cost=doubling_cost, own_counts=True)
 def binomial(p: int, r: Index, blocks: Blocks, root: int) -> Program:
     """Subtrees hand up their blocks in a binomial tree that begins at the root.
 

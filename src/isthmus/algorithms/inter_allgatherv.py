@@ -9,8 +9,8 @@ has those of libraries.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,8 +28,9 @@ from ..schedules.layout import (
 from ..schedules.program import delayed, map_spans, merge_rounds, shift
 from ..schedules.registry import Stage, algorithm
 from . import allgatherv
+from .allgatherv_blocked_ring import sizes
 from .parts.block_overlap import receives, sends
-from .parts.patterns import ring
+from .parts.patterns import ring, turns_cost
 from .parts.turns import all_partners
 
 INTER_ALLGATHERS = ("inter_allgather", "inter_allgatherv")
@@ -189,27 +190,38 @@ def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
 
     The sum of both totals moves to everyone: at most twice the lower bound.
     """
-    first, second = (here, there) if here.base < there.base else (there, here)
-    border = first.blocks.total
-    sizes = [
-        np.diff(side.blocks.offset(np.arange(side.n + 1))) for side in (first, second)
-    ]
-    everything = Uneven(np.concatenate(sizes))
+    sides = (here, there) if here.base < there.base else (there, here)
+    return without_local_blocks(sides.index(here), r, sides, stage)
 
-    def split_at_border(span: Span) -> Spans:
-        """A span split at the border of the groups, the local group's part in "tmp"."""
-        end = span.start + span.size
-        low = lesser(end, border) - span.start
-        low = pick(low > 0, low, 0)
-        below = "tmp" if first is here else "recv"
-        above = "recv" if first is here else "tmp"
-        start = pick(span.start > border, span.start - border, 0)
-        return Span(below, span.start, low), Span(above, start, span.size - low)
 
-    own = replace(here.blocks, buf="tmp")[r][0]
-    yield Round(then=(Copy(here.own(r)[0], own),))
-    program = stage(first.n + second.n, here.base + r, everything)
-    yield from map_spans(program, split_at_border)
+def without_local_blocks(
+    i: int, x: Index, sides: Sequence[Side], stage: Stage
+) -> Program:
+    """One allgatherv over all groups, as rank x of group i, in whose "recv" the blocks
+    of the other groups follow each other."""
+    here = sides[i]
+    low = sum(side.blocks.total for side in sides[:i])
+    high = low + here.blocks.total
+    everything = Uneven(np.concatenate([sizes(side.blocks) for side in sides]))
+
+    def without_own(span: Span) -> Spans:
+        """The parts of a span before the local group's blocks, in them, and behind."""
+        start, end = span.start, span.start + span.size
+        first = lesser(end, low) - start
+        last = end - pick(start > high, start, high)
+        first, last = (pick(n > 0, n, 0) for n in (first, last))
+        inside = pick(start > low, start - low, 0)
+        behind = pick(start > high, start, high) - here.blocks.total
+        return (
+            Span("recv", start, first),
+            Span("tmp", inside, span.size - first - last),
+            Span("recv", behind, last),
+        )
+
+    (own,) = here.blocks.within("tmp")[x]
+    yield Round(then=(Copy(here.own(x)[0], own),))
+    n = sum(side.n for side in sides)
+    yield from map_spans(stage(n, here.base + x, everything), without_own)
 
 
 def _across(r: Index, here: Side, there: Side) -> Program:
@@ -385,10 +397,7 @@ class Part(Blocks):
     paper=f"isthmus, after {KANG}, Algorithm 2",
     # as if parts did not overlap
     cost=lambda p, q, ka, kb, alpha, beta, stage, parts=PIPELINE_PARTS: (
-        parts
-        * segmented_cost(
-            p, q, ka / parts, kb / parts, alpha, beta, allgatherv.ring_cost
-        )
+        parts * segmented_cost(p, q, ka / parts, kb / parts, alpha, beta, turns_cost)
     ),
 )
 def pipelined(

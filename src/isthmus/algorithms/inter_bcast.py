@@ -12,15 +12,10 @@ from ..schedules.program import shift
 from ..schedules.registry import algorithm
 from . import bcast
 from .allgatherv import ring
-from .parts.patterns import STARTUP_ELEMENTS, log2, outer, startup_in
+from .parts.patterns import STARTUP_ELEMENTS, log2, outer, startup_in, turns_cost
 
 
-def linear_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """The time to send all data to every leaf."""
-    return (p - 1) * (alpha + m * beta)
-
-
-@algorithm("inter_bcast", paper="Open MPI, nonblocking", cost=linear_cost)
+@algorithm("inter_bcast", paper="Open MPI, nonblocking", cost=turns_cost)
 def linear(p: int, v: Index, m: int) -> Program:
     """The root sends all data to every leaf.
 

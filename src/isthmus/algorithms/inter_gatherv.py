@@ -15,7 +15,7 @@ from ..schedules.layout import Blocks, Leaves, Mapped, Uneven
 from ..schedules.program import map_spans
 from ..schedules.registry import algorithm
 from .parts import gather
-from .parts.patterns import outer
+from .parts.patterns import doubling_cost, outer, turns_cost
 
 INTER_GATHERS = ("inter_gather", "inter_gatherv")
 
@@ -24,12 +24,7 @@ def _own(v: Index, blocks: Blocks) -> Spans:
     return (Span("send", 0, blocks.size(v)),)
 
 
-def linear_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time of all messages in turn at the root."""
-    return (p - 1) * (alpha + k * beta)
-
-
-@algorithm(*INTER_GATHERS, paper="Silva, Silva 1999; MPICH", cost=linear_cost)
+@algorithm(*INTER_GATHERS, paper="Silva, Silva 1999; MPICH", cost=turns_cost)
 def linear(p: int, v: Index, blocks: Leaves) -> Program:
     """Every leaf sends its block straight to the root, which awaits all at once.
 
@@ -51,7 +46,7 @@ def _tree(p: int, v: Index, blocks: Blocks) -> Program:
     yield from gather.up(p, v, subtree, own)
 
 
-@algorithm(*INTER_GATHERS, paper="folklore", cost=gather.cost, own_counts=True)
+@algorithm(*INTER_GATHERS, paper="folklore", cost=doubling_cost, own_counts=True)
 def binomial(p: int, v: Index, blocks: Leaves) -> Program:
     """A tree with the root itself on top: subtrees of leaves hand up their blocks.
 
@@ -67,7 +62,7 @@ LARGE_BLOCK_BYTES = 1 << 13
 
 def mixed_cost(p: int, k: float, alpha: float, beta: float) -> float:
     """The time of `linear` for large blocks, of a tree for small blocks."""
-    return (linear_cost if k >= LARGE_BLOCK_BYTES else gather.cost)(p, k, alpha, beta)
+    return (turns_cost if k >= LARGE_BLOCK_BYTES else doubling_cost)(p, k, alpha, beta)
 
 
 @algorithm(*INTER_GATHERS, paper="isthmus", cost=mixed_cost, own_counts=True)

@@ -14,7 +14,7 @@ from . import bcast, inter_bcast, reduce, reduce_scatter as scattering
 from .parts import gather, leaders
 from .parts.folding import Folded
 from .parts.halving import gathering
-from .parts.patterns import STARTUP_ELEMENTS, log2, outer
+from .parts.patterns import STARTUP_ELEMENTS, log2, outer, turns_cost
 from .parts.reduce_mirrored import mirrored
 
 
@@ -118,7 +118,7 @@ def circulant(
     return mirrored(forth, pieces, v == 0, v > 0, int(pieces.size(0)))
 
 
-@algorithm("inter_reduce", paper="Open MPI, nonblocking", cost=inter_bcast.linear_cost)
+@algorithm("inter_reduce", paper="Open MPI, nonblocking", cost=turns_cost)
 def linear(p: int, v: Index, m: int) -> Program:
     """The root receives the vector of every leaf, the last leaf's first, and combines.
 

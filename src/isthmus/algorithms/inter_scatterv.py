@@ -11,14 +11,12 @@ from ..schedules.layout import Leaves
 from ..schedules.program import backwards
 from ..schedules.registry import algorithm
 from . import inter_gatherv
-from .parts import gather
+from .parts.patterns import doubling_cost, turns_cost
 
 INTER_SCATTERS = ("inter_scatter", "inter_scatterv")
 
 
-@algorithm(
-    *INTER_SCATTERS, paper="Silva, Silva 1999; MPICH", cost=inter_gatherv.linear_cost
-)
+@algorithm(*INTER_SCATTERS, paper="Silva, Silva 1999; MPICH", cost=turns_cost)
 def linear(p: int, v: Index, blocks: Leaves) -> Program:
     """The root sends every leaf a block, all at once.
 
@@ -27,7 +25,7 @@ def linear(p: int, v: Index, blocks: Leaves) -> Program:
     return backwards(inter_gatherv.linear(p, v, blocks))
 
 
-@algorithm(*INTER_SCATTERS, paper="folklore", cost=gather.cost, own_counts=True)
+@algorithm(*INTER_SCATTERS, paper="folklore", cost=doubling_cost, own_counts=True)
 def binomial(p: int, v: Index, blocks: Leaves) -> Program:
     """A tree with the root itself on top: subtrees of leaves hand down their blocks.
 

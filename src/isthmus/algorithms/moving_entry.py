@@ -31,6 +31,7 @@ from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span, Span
 from ..schedules.layout import Blocks, Side, cut
 from ..schedules.registry import algorithm
 from .allgatherv_blocked_ring import sizes, table
+from .allgatherv_node_ring import lowest_ranks
 from .parts.patterns import STARTUP_ELEMENTS, startup_in
 
 #: the most rounds beyond those of the data for each rank of the larger group: a short
@@ -47,12 +48,8 @@ def ring_order(counts: np.ndarray, nodes: Sequence[Hashable] = ()) -> np.ndarray
     owner of a block: behind the last rank of a node they enter the next node at its
     first rank, pass through all other ranks and never come twice.
     """
-    lowest_rank: dict[Hashable, int] = {}
     node_of_rank = nodes if len(nodes) else (0,) * len(counts)
-    lowest = np.array(
-        [lowest_rank.setdefault(node, r) for r, node in enumerate(node_of_rank)]
-    )
-    order: np.ndarray = np.lexsort((counts, lowest))
+    order: np.ndarray = np.lexsort((counts, lowest_ranks(node_of_rank)))
     return order
 
 

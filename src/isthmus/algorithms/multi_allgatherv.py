@@ -15,14 +15,15 @@ from math import inf
 
 import numpy as np
 
-from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
-from ..schedules.layout import Blocks, Shares, Side, Uneven, clip, cut, lesser, pick
-from ..schedules.program import fused, lay, map_spans, pad, shift
+from ..schedules.ir import Index, Program, Recv, Round, Send, Span, Spans
+from ..schedules.layout import Blocks, Shares, Side, clip, cut, pick
+from ..schedules.program import fused, lay, pad, shift
 from ..schedules.registry import Stage, algorithm
 from .allgatherv_blocked_ring import sizes
-from .inter_allgatherv import balanced as between_two
+from .inter_allgatherv import balanced as between_two, without_local_blocks
 from .parts.block_overlap import receives, sends
 from .parts.patterns import STARTUP_ELEMENTS
+from .parts.piece_size import pieces
 
 Sides = tuple[Side, ...]
 #: the time of a stage
@@ -100,29 +101,7 @@ def merged(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
 
     M moves to everyone: with g groups of equal size, g/(g - 1) times the bound.
     """
-    here = sides[i]
-    low = sum(side.blocks.total for side in sides[:i])
-    high = low + here.blocks.total
-    everything = Uneven(np.concatenate([sizes(side.blocks) for side in sides]))
-
-    def without_own(span: Span) -> Spans:
-        """The parts of a span before the local group's blocks, in them, and behind."""
-        start, end = span.start, span.start + span.size
-        first = lesser(end, low) - start
-        last = end - pick(start > high, start, high)
-        first, last = (pick(n > 0, n, 0) for n in (first, last))
-        inside = pick(start > low, start - low, 0)
-        behind = pick(start > high, start, high) - here.blocks.total
-        return (
-            Span("recv", start, first),
-            Span("tmp", inside, span.size - first - last),
-            Span("recv", behind, last),
-        )
-
-    (own,) = here.blocks.within("tmp")[x]
-    yield Round(then=(Copy(here.own(x)[0], own),))
-    n = sum(side.n for side in sides)
-    yield from map_spans(stage(n, here.base + x, everything), without_own)
+    return without_local_blocks(i, x, sides, stage)
 
 
 # -- shares of the other groups' data, then an allgather inside each group
@@ -254,7 +233,7 @@ def _line(blocks: Blocks, size: int) -> PieceLine:
     counts = sizes(blocks)
     order = np.argsort(counts, kind="stable")
     sorted_counts = counts[order]
-    n = _pieces(sorted_counts, size)
+    n = pieces(sorted_counts, size)
     seat = np.repeat(np.arange(len(order)), n)
     number = np.arange(len(seat)) - (np.cumsum(n) - n)[seat]
     departure_order = np.lexsort((seat, number))
@@ -268,19 +247,13 @@ def _line(blocks: Blocks, size: int) -> PieceLine:
     )
 
 
-def _pieces(counts: np.ndarray, size: int) -> np.ndarray:
-    """The number of pieces of each block, at least one, none longer than `size`."""
-    piece_counts: np.ndarray = np.maximum(-(-counts // size), 1)
-    return piece_counts
-
-
 def ring_rounds(counts: Sequence[np.ndarray], size: int) -> int:
     """The rounds of a ring of groups with blocks in pieces of a size.
 
     Each own piece of a rank counts one round more, since the rank sends the piece
     beside the pieces that it passes on.
     """
-    piece_counts = [_pieces(k, size) for k in counts]
+    piece_counts = [pieces(k, size) for k in counts]
     all_pieces = sum(int(n.sum()) for n in piece_counts)
     return max(
         all_pieces - int(n.sum()) + len(n) - 1 + int(n.max()) for n in piece_counts

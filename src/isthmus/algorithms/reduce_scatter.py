@@ -22,7 +22,7 @@ from ..schedules.ir import (
 )
 from ..schedules.layout import Blocks, lesser, pick
 from ..schedules.registry import algorithm
-from .parts.patterns import log2
+from .parts.patterns import doubling_cost, turns_cost
 
 
 def in_order(
@@ -66,7 +66,7 @@ def both_parts(r: Index, n: int, size: Index) -> Round:
 
 def pairwise_cost(p: int, n: float, alpha: float, beta: float) -> float:
     """The time of p - 1 rounds, each of a p-th of the data."""
-    return (p - 1) * (alpha + n / p * beta)
+    return turns_cost(p, n / p, alpha, beta)
 
 
 @algorithm("reduce_scatter", paper="folklore", cost=pairwise_cost)
@@ -124,7 +124,7 @@ def _windows(p: int) -> Iterator[tuple[int, int]]:
 
 def bruck_cost(p: int, n: float, alpha: float, beta: float) -> float:
     """The least time: the fewest rounds, and every element sent once."""
-    return log2(p) * alpha + (1 - 1 / p) * n * beta
+    return doubling_cost(p, n / p, alpha, beta)
 
 
 @algorithm(

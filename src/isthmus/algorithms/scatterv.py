@@ -7,11 +7,10 @@ from ..schedules.layout import Blocks
 from ..schedules.program import backwards
 from ..schedules.registry import algorithm
 from . import gatherv
-from .inter_gatherv import linear_cost
-from .parts import gather
+from .parts.patterns import doubling_cost, turns_cost
 
 
-@algorithm("scatterv", paper="MPICH; Open MPI", cost=linear_cost)
+@algorithm("scatterv", paper="MPICH; Open MPI", cost=turns_cost)
 def linear(p: int, r: Index, blocks: Blocks, root: int) -> Program:
     """The root sends everyone a block, all at once.
 
@@ -20,7 +19,7 @@ def linear(p: int, r: Index, blocks: Blocks, root: int) -> Program:
     return backwards(gatherv.linear(p, r, blocks, root))
 
 
-@algorithm("scatterv", paper="folklore", cost=gather.cost, own_counts=True)
+@algorithm("scatterv", paper="folklore", cost=doubling_cost, own_counts=True)
 def binomial(p: int, r: Index, blocks: Blocks, root: int) -> Program:
     """Subtrees hand down their blocks in a binomial tree that begins at the root.
 

@@ -19,8 +19,7 @@ from ..schedules.layout import Blocks, Shares
 from ..schedules.program import backwards
 from ..schedules.registry import algorithm
 from . import bcast
-from .parts import gather
-from .parts.patterns import ring, tree
+from .parts.patterns import doubling_cost, ring, tree, turns_cost
 from .parts.reduce_mirrored import mirrored
 
 BANIKAZEMI = "Banikazemi, Moorthy, Panda 1998"
@@ -235,7 +234,7 @@ def _register(name: str, edges: Tree) -> None:
     ) -> Program:
         return backwards(gather_(p, r, blocks, root, hosts))
 
-    for_blocks = {"cost": gather.cost, "own_counts": True}
+    for_blocks = {"cost": doubling_cost, "own_counts": True}
     for_messages: dict[str, Any] = {"cost": bcast.binomial_cost}
     sums = for_messages | {"commutative": True}
     idea = (edges.__doc__ or "").partition("\n")[0]
@@ -280,7 +279,7 @@ def ring_order(p: int, hosts: Hosts | None) -> np.ndarray:
 @algorithm(
     "allgatherv",
     paper="after Banikazemi, Moorthy, Panda 1998",
-    cost=lambda p, k, alpha, beta: (p - 1) * (alpha + k * beta),
+    cost=turns_cost,
 )
 def ordered_ring(
     p: int, r: Index, blocks: Blocks, hosts: Hosts | None = None

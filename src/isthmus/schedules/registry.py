@@ -17,12 +17,10 @@ from math import inf
 from pkgutil import iter_modules
 from typing import Any
 
-import numpy as np
-
 from ..settings import plugins
 from ..spelling import unknown
-from .ir import Index, Program
-from .layout import Blocks, Side
+from .ir import Program
+from .layout import Blocks
 from .names import described
 from .plugins import load
 
@@ -113,12 +111,6 @@ class Algorithm:
         """The algorithm with options set, except for options set by its name."""
         named = getattr(self.program, "keywords", {})
         return self.given(**{k: v for k, v in options.items() if k not in named})
-
-    def between(self, sides: tuple[Side, Side], r: Index, stage: Stage) -> Program:
-        """The program of rank r of two groups, or of an array of ranks of a group."""
-        mine = int(np.ravel(r)[0] >= sides[1].base)
-        here, there = sides[mine], sides[1 - mine]
-        return self.program(r - here.base, here, there, stage)
 
     def in_units(self, unit: int) -> Algorithm:
         """The algorithm with the option `size` in units, where it was in bytes."""

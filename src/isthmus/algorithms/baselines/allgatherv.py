@@ -7,8 +7,7 @@ import numpy as np
 from ...schedules.ir import Index, Library, Program, Recv, Round, Send
 from ...schedules.layout import Blocks
 from ...schedules.registry import algorithm
-from ..allgatherv import doubling_cost
-from ..parts.patterns import log2, tree
+from ..parts.patterns import doubling_cost, log2, tree
 
 
 def _gather_bcast_cost(p: int, k: float, alpha: float, beta: float) -> float:

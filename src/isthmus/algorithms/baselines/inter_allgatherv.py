@@ -18,7 +18,7 @@ from ..inter_allgatherv import (
     KANG,
 )
 from ..parts import gather
-from ..parts.patterns import STARTUP_ELEMENTS, log2
+from ..parts.patterns import STARTUP_ELEMENTS, doubling_cost, log2, turns_cost
 
 
 def _roots_swap(
@@ -57,7 +57,7 @@ def _root_gathering_cost(
 ) -> float:
     """Eq. 1, but for the start-ups of the parts and for filling the pipelines."""
     return (
-        max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
+        max(doubling_cost(p, ka, alpha, beta), doubling_cost(q, kb, alpha, beta))
         + alpha
         + max(p * ka, q * kb) * beta
         + max(
@@ -93,7 +93,7 @@ def _sequential_cost(
 ) -> float:
     """Eq. 2, with the start-ups of the ring that ends a broadcast."""
     return (
-        max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
+        max(doubling_cost(p, ka, alpha, beta), doubling_cost(q, kb, alpha, beta))
         + 2 * alpha
         + (p * ka + q * kb) * beta
         + bcast.scatter_allgather_cost(q, p * ka, alpha, beta)
@@ -138,8 +138,8 @@ def _ring_gather_cost(
     p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
 ) -> float:
     """Eq. 2 with a ring in place of the tree that gathers."""
-    tree = max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
-    ring = max(gather.ring_cost(n, k, alpha, beta) for n, k in ((p, ka), (q, kb)))
+    tree = max(doubling_cost(p, ka, alpha, beta), doubling_cost(q, kb, alpha, beta))
+    ring = max(turns_cost(n, k, alpha, beta) for n, k in ((p, ka), (q, kb)))
     return _sequential_cost(p, q, ka, kb, alpha, beta, stage) - tree + ring
 
 

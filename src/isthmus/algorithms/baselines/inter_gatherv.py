@@ -15,7 +15,7 @@ from ..inter_gatherv import (
     INTER_GATHERS,
 )
 from ..parts import gather
-from ..parts.patterns import log2, outer
+from ..parts.patterns import doubling_cost, log2, outer
 
 
 def _by_leader(
@@ -47,7 +47,7 @@ def leader(p: int, v: Index, blocks: Leaves) -> Program:
 
 def leader_tree_cost(p: int, k: float, alpha: float, beta: float) -> float:
     """The time of a tree of the leaves, and of all data again."""
-    return gather.cost(p - 1, k, alpha, beta) + alpha + (p - 1) * k * beta
+    return doubling_cost(p - 1, k, alpha, beta) + alpha + (p - 1) * k * beta
 
 
 @algorithm(

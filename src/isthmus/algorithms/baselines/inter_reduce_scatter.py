@@ -18,11 +18,11 @@ from ..parts.leaders import (
     halves_sum,
     hand_over,
     scatter,
-    scatter_cost,
     tree_cost,
     tree_rounds,
     tree_sum,
 )
+from ..reduce_scatter import pairwise_cost
 
 
 def _leader_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
@@ -75,7 +75,7 @@ def _remote_reduce_cost(p: int, q: int, n: float, alpha: float, beta: float) -> 
         halves_cost(p, n, alpha, beta)
         + halves_cost(q, n, alpha, beta)
         + 2 * tree_cost(2, n, alpha, beta)
-        + max(scatter_cost(p, n, alpha, beta), scatter_cost(q, n, alpha, beta))
+        + max(pairwise_cost(p, n, alpha, beta), pairwise_cost(q, n, alpha, beta))
     )
 
 
@@ -110,7 +110,7 @@ def remote_reduce(r: Index, here: Side, there: Side) -> Program:
     paper="Open MPI",
     cost=lambda p, q, n, alpha, beta: (
         max(p, q) * (alpha + n * beta)
-        + max(scatter_cost(p, n, alpha, beta), scatter_cost(q, n, alpha, beta))
+        + max(pairwise_cost(p, n, alpha, beta), pairwise_cost(q, n, alpha, beta))
     ),
 )
 def linear(r: Index, here: Side, there: Side) -> Program:

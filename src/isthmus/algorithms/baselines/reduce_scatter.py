@@ -9,14 +9,15 @@ from ...schedules.ir import (
 from ...schedules.layout import GroupBlocks, Side
 from ...schedules.program import pad
 from ...schedules.registry import algorithm
-from ..parts.leaders import scatter, scatter_cost, tree_cost, tree_rounds, tree_sum
+from ..parts.leaders import scatter, tree_cost, tree_rounds, tree_sum
+from ..reduce_scatter import pairwise_cost
 
 
 @algorithm(
     "reduce_scatter",
     paper="MPICH 1",
     cost=lambda p, m, alpha, beta: (
-        tree_cost(p, m, alpha, beta) + scatter_cost(p, m, alpha, beta)
+        tree_cost(p, m, alpha, beta) + pairwise_cost(p, m, alpha, beta)
     ),
 )
 def leader(p: int, r: Index, blocks: GroupBlocks) -> Program:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...schedules.ir import Copy, Index, Mask, Program, Recv, Round, Send, Spans
 from ...schedules.layout import Blocks, Side
 from ...schedules.program import shift
-from .patterns import log2, tree
+from .patterns import tree
 
 
 def alone(p: int, r: Index) -> Mask:
@@ -75,13 +75,3 @@ def ring(r: Index, here: Side) -> Program:
                 ),
             )
         )
-
-
-def ring_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time until rank 0 has the block of the last rank."""
-    return (p - 1) * (alpha + k * beta)
-
-
-def cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time until rank 0 has the blocks of all ranks, by `binomial`."""
-    return log2(p) * alpha + (p - 1) * k * beta

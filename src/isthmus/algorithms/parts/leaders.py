@@ -105,8 +105,3 @@ def scatter(r: Index, here: Side, blocks: Blocks) -> Round:
         ),
         (Copy(blocks[r][0], own, r == 0),),
     )
-
-
-def scatter_cost(p: int, total: float, alpha: float, beta: float) -> float:
-    """The time of `scatter` with equal blocks."""
-    return (p - 1) * (alpha + total / p * beta)

@@ -1,4 +1,4 @@
-"""Index arithmetic shared by algorithms."""
+"""Index arithmetic and closed forms shared by algorithms."""
 
 from __future__ import annotations
 
@@ -21,6 +21,16 @@ def startup_in(alpha: float, beta: float) -> float:
 def log2(n: int) -> int:
     """The logarithm of n to base 2, rounded up."""
     return (n - 1).bit_length()
+
+
+def turns_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """The time of p - 1 blocks in turn: of a ring, or at the port of a single rank."""
+    return (p - 1) * (alpha + k * beta)
+
+
+def doubling_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """The time of ceil(log2 p) rounds in which a rank receives each block once."""
+    return log2(p) * alpha + (p - 1) * k * beta
 
 
 def outer(v: Index) -> bool:

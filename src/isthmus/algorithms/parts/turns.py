@@ -19,8 +19,6 @@ from .patterns import STARTUP_ELEMENTS, startup_in
 
 #: the time of a piece, in start-ups
 PIECE_STARTUPS = 32
-#: the longest start-up, in bytes that pass meanwhile: longer pieces would queue
-MAX_STARTUP_BYTES = 1 << 12
 
 
 def _direction(here: Side, there: Side) -> int:
