@@ -213,15 +213,15 @@ def test_who_says_so_need_not_know_the_other_counts(entry):
             assert trim(entry.program(r, here, hidden)) == known
 
 
-def test_the_rows_of_a_table_are_the_blocks_of_each_lane():
+def test_the_rows_of_a_table_are_the_blocks_of_each_rank():
     table = np.array([[0, 2, 5], [0, 0, 4]])
-    lanes = Rows(table, np.arange(2))
-    assert lanes.n == 2
+    batch = Rows(table, np.arange(2))
+    assert batch.n == 2
     for r in range(2):
         rows = Rows(table, r)
         for j in range(-1, 4):
-            assert rows.offset(j) == lanes.offset(j)[r]
-            assert rows.size(j) == lanes.size(j)[r]
+            assert rows.offset(j) == batch.offset(j)[r]
+            assert rows.size(j) == batch.size(j)[r]
 
 
 # Signals, and what a barrier promises
@@ -231,8 +231,8 @@ def test_a_message_without_spans_is_sent_and_one_of_empty_spans_is_not():
     nothing = (Span("send", 0, 0),)
     program = [Round((Send(1, ()), Send(2, nothing), Recv(3, (), False)))]
     assert trim(program) == [Round((Send(1, ()),))]
-    lanes = isthmus.schedule("inter_barrier", "dissemination", p=2, q=1)
-    assert lanes.rank(0)[0].comm == (Recv(2, ()), Send(1, ()))
+    batch = isthmus.schedule("inter_barrier", "dissemination", p=2, q=1)
+    assert batch.rank(0)[0].comm == (Recv(2, ()), Send(1, ()))
 
 
 def test_signals_take_a_start_up_in_every_model():

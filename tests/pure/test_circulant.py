@@ -88,11 +88,11 @@ def moved(p, counts, n):
         assert (send.data.start[:, recv.frm] == recv.data.start).all()
         before = has.copy()
         for i in range(recv.data.size.max(initial=0)):
-            piece, lane = np.nonzero(recv.data.size > i)
-            at = recv.data.start[piece, lane] + i
-            assert before[recv.frm[lane], at].all()
-            assert not has[lane, at].any()
-            has[lane, at] = True
+            piece, rank = np.nonzero(recv.data.size > i)
+            at = recv.data.start[piece, rank] + i
+            assert before[recv.frm[rank], at].all()
+            assert not has[rank, at].any()
+            has[rank, at] = True
         received += recv.data.size.sum(axis=0)
     assert (received == sum(counts) - np.asarray(counts)).all()
     return has

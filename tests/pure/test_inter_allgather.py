@@ -74,7 +74,7 @@ def test_lanes_build_all_ranks_in_few_steps():
     schedule = isthmus.schedule(
         "inter_allgather", "segmented+bruck", p=4096, q=1024, ka=4, kb=16
     )
-    groups = [(ranks, list(program)) for ranks, program in schedule.lanes()]
+    groups = [(ranks, list(program)) for ranks, program in schedule.group_programs()]
     assert [len(rounds) for _, rounds in groups] == [13, 11]
     first = groups[0][1][0].comm[0]
     assert np.shape(first.frm) == (4096,)

@@ -42,15 +42,15 @@ def test_map_spans_moves_messages_elsewhere():
     assert [(s.buf, s.size) for s in r.comm[0].data] == [("tmp", 1), ("tmp", 3)]
 
 
-def test_lanes_are_taken_apart_and_what_is_empty_left_out():
-    lanes = Round(
+def test_a_batch_is_taken_apart_and_what_is_empty_left_out():
+    batch = Round(
         (
             Send(np.array([1, 2]), (Span("send", 0, np.array([3, 0])),)),
             Recv(0, (Span("recv", 0, 4),), np.array([False, True])),
         ),
         (Copy(Span("send", 0, 0), Span("tmp", 0, 0)),),
     )
-    (first,), (second,) = per_rank([lanes], 2)
+    (first,), (second,) = per_rank([batch], 2)
     assert first == Round((Send(1, (Span("send", 0, 3),)),))
     assert second == Round((Recv(0, (Span("recv", 0, 4),)),))
     assert trim([Round()]) == []
@@ -64,13 +64,13 @@ def test_the_size_of_a_buffer_is_the_room_that_is_needed():
 def test_pieces_are_the_same_message_as_a_tuple_of_spans():
     start, size = np.array([[0, 5], [8, 9]]), np.array([[2, 0], [1, 3]])
     peers = np.array([1, 0])
-    lanes = Round((Send(peers, Pieces("recv", start, size)),))
+    batch = Round((Send(peers, Pieces("recv", start, size)),))
     spans = tuple(Span("recv", a, n) for a, n in zip(start, size, strict=True))
-    assert per_rank([lanes], 2) == per_rank(
+    assert per_rank([batch], 2) == per_rank(
         [Round((Send(np.array([1, 0]), spans),))], 2
     )
     alone = Round((Send(1, Pieces("recv", start[:, 0], size[:, 0])),))
-    assert trim([alone]) == per_rank([lanes], 2)[0]
+    assert trim([alone]) == per_rank([batch], 2)[0]
     assert buffer_size([alone], "recv") == 9 and buffer_size([alone], "tmp") == 0
 
 

@@ -122,7 +122,7 @@ def paced(
 
 
 def _largest_first(blocks: Blocks, partners: list[Index]) -> np.ndarray:
-    """The partners of each lane, the partner with the largest block first.
+    """The partners of each rank, the partner with the largest block first.
 
     Partners whose blocks differ by less than about 16 times stay in their order: nearly
     equal blocks would otherwise be in another order on every rank, and partners would

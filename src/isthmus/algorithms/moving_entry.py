@@ -261,7 +261,7 @@ def departures_of(
 class PieceTimetable:
     """The pieces that come to a rank, go on and leave, round by round.
 
-    Where r is an array, all values have a lane for each of its ranks.
+    Where r is an array, all values have an element for each of its ranks.
     """
 
     rounds: int
@@ -317,9 +317,9 @@ def timetable(
     number = np.arange(remote.n).reshape(column)
     arriving = np.full((rounds + 1, *np.shape(r)), -1)
     distance = np.zeros_like(arriving)
-    lane_index = (arrival, np.arange(np.size(r))) if np.ndim(r) else (arrival,)
-    arriving[lane_index] = number
-    distance[lane_index] = hops
+    rank_index = (arrival, np.arange(np.size(r))) if np.ndim(r) else (arrival,)
+    arriving[rank_index] = number
+    distance[rank_index] = hops
     predecessor = here.base + order[place - 1]
     origin = there.base + remote.owner
     if remote.n:

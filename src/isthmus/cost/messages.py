@@ -48,19 +48,19 @@ class Messages:
         return len(self.source)
 
 
-def _per_lane(value: Any, n: int) -> np.ndarray:
+def _per_rank(value: Any, n: int) -> np.ndarray:
     if isinstance(value, np.ndarray) and value.shape == (n,):
         return value
     return np.full(n, value)
 
 
 def _sizes(c: Send | Recv, n: int) -> np.ndarray:
-    """The elements of a message on each of n lanes; 0 where the lane has none."""
+    """The elements of a message at each of n ranks; 0 where the rank has none."""
     if isinstance(c.data, Pieces):
         total = c.data.size.sum(axis=0)
     else:
         total = sum([s.size for s in c.data])
-    return _per_lane(total if c.when is True else np.where(c.when, total, 0), n)
+    return _per_rank(total if c.when is True else np.where(c.when, total, 0), n)
 
 
 def _ends(
@@ -74,9 +74,9 @@ def _ends(
         n = len(ranks)
         own = np.arange(ranks.start, ranks.stop)
         for place, c in enumerate(c for c in r.comm if isinstance(c, kind)):
-            peer = _per_lane(c.to if isinstance(c, Send) else c.frm, n)
+            peer = _per_rank(c.to if isinstance(c, Send) else c.frm, n)
             sizes = _sizes(c, n)
-            active = _per_lane(c.when, n) if is_signal(c.data) else sizes > 0
+            active = _per_rank(c.when, n) if is_signal(c.data) else sizes > 0
             places = np.full(n, place)
             columns.append((own[active], peer[active], sizes[active], places[active]))
     if not columns:
@@ -92,7 +92,7 @@ def _ends_rank_by_rank(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The result of `_ends` where each group is a rank.
 
-    Arrays of a single lane are avoided, because plain integers are faster.
+    Arrays of a single rank are avoided, because plain integers are faster.
     """
     ends: list[tuple[int, int, int]] = []
     for ranks, r in groups:
@@ -166,7 +166,7 @@ def _work(
                     work[when, kind, ranks.start] += s.dst.size if s.when else 0
             continue
         for s in r.then:
-            sizes = np.where(_per_lane(s.when, len(ranks)), s.dst.size, 0)
+            sizes = np.where(_per_rank(s.when, len(ranks)), s.dst.size, 0)
             kind = int(isinstance(s, Reduce))
             work[1, kind, ranks.start : ranks.stop] += sizes
     return work[0], work[1]
@@ -211,7 +211,7 @@ def _aligned_at_meetings(programs: Sequence[Program]) -> list[Iterator[Round]]:
 
 def steps(schedule: Schedule) -> Iterator[Step]:
     """The steps of all ranks, until all rounds are done."""
-    n, groups = schedule.n, list(schedule.lanes())
+    n, groups = schedule.n, list(schedule.group_programs())
     programs = [program for _, program in groups]
     if len(groups) == n:  # rank by rank, as where ranks share memory and meet
         programs = _aligned_at_meetings(programs)

@@ -72,7 +72,7 @@ def _has_no_times(schedule: Schedule) -> bool:
     """Whether a schedule calls the MPI library, and so takes an unknown time."""
     if schedule.node_memory:  # such algorithms never call the library
         return False
-    rounds = (r for _, program in schedule.lanes() for r in program)
+    rounds = (r for _, program in schedule.group_programs() for r in program)
     return any(isinstance(c, Library) for r in rounds for c in r.comm)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .batch import exists, pick, where
 from .chain import ChainLink, masked
 from .dialogue import WORD_BYTES, Dialogue
-from .lanes import exists, pick, where
 from .scans import Scan, double_scan
 
 #: bits of a bin's number, and the number of bins
@@ -19,7 +19,7 @@ BIN_COUNT = 1 << BIN_BITS
 
 @dataclass(frozen=True, eq=False)
 class BinTable:
-    """The fields of each bin: arrays of 32-bit numbers by bin, or by lane and bin.
+    """The fields of each bin: arrays of 32-bit numbers by bin, or by process and bin.
 
     The last field is the number of processes in a bin, 0 if the bin is empty.
     """
@@ -38,12 +38,12 @@ class BinTable:
         """The fields of a bin."""
         if not isinstance(q, np.ndarray):
             return tuple([int(x[q]) for x in self.fields])
-        lanes = np.arange(len(q))
-        return tuple([x[lanes, q].astype(np.int64) for x in self.fields])
+        processes = np.arange(len(q))
+        return tuple([x[processes, q].astype(np.int64) for x in self.fields])
 
 
 def plain(x: Any) -> Any:
-    """Lanes unchanged, and a scalar of one process as an int."""
+    """A batch unchanged, and a scalar of one process as an int."""
     return x.astype(np.int64) if x.ndim else int(x)
 
 
@@ -56,9 +56,9 @@ def one_bin(bins: int, q: Any, *fields: Any) -> BinTable:
             if q is not None:
                 x[q] = value
         return BinTable(columns)
-    lanes = np.flatnonzero(q >= 0)
+    processes = np.flatnonzero(q >= 0)
     for x, value in zip(columns, fields, strict=True):
-        x[lanes, q[lanes]] = value[lanes] if np.ndim(value) else value
+        x[processes, q[processes]] = value[processes] if np.ndim(value) else value
     return BinTable(columns)
 
 

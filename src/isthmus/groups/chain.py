@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .batch import pick
 from .dialogue import Index
-from .lanes import pick
 
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
     """A process's place in a chain and its neighbours; at an end the neighbour is None.
 
-    In lanes, each lane has the link of its process. A process in no chain has size 0.
+    In a batch, each field is an array with an element for each process. A process in no
+    chain has size 0.
     """
 
     rank: Index

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 T = TypeVar("T")
-#: an int, or an array with a lane for each process (`lanes`), in which None is -1
+#: an int, or an array with an element for each process (`batch`), in which None is -1
 Index: TypeAlias = Any
 
 #: bytes of a number, of an address, or of the length of a byte string in a message

@@ -11,11 +11,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from .batch import any_process, each_byte, exists, pick, same, where
 from .bins import BIN_COUNT, split_bins
 from .chain import ChainLink, empty_link, masked
 from .dialogue import Dialogue, shift
 from .jenkins import bin_of
-from .lanes import any_lane, each_byte, exists, pick, same, where
 from .scans import total
 from .segments import by_sort
 from .serial import allgather_group
@@ -37,19 +37,19 @@ def hash_split(
     """Split by hash bins until chains have one colour, or `threshold` members."""
     if not entry.split:
         return GroupPlace((yield from by_sort(link, b"", entry.key, bitonic)))
-    if not any_lane(link.size > threshold):
+    if not any_process(link.size > threshold):
         return (yield from allgather_group(link, entry))
     finished, chain, size_before = empty_link(link), link, link.size * 0
     for iteration in range(max_iterations + 1):
         is_short = (chain.size > 0) & (chain.size <= threshold)
-        if any_lane(is_short):
+        if any_process(is_short):
             place = yield from allgather_group(masked(chain, is_short), entry)
             finished = pick(is_short, place.link, finished)
             chain = masked(chain, is_short ^ True)
         is_ready = yield from _one_color(
             masked(chain, chain.size == size_before), entry.color
         )
-        if any_lane(is_ready):
+        if any_process(is_ready):
             group = masked(chain, is_ready)
             if entry.reorder:
                 group = yield from by_sort(group, b"", entry.key, bitonic)
@@ -57,7 +57,7 @@ def hash_split(
                 pick(is_ready, group, finished),
                 masked(chain, is_ready ^ True),
             )
-        if not any_lane(chain.size > 0):
+        if not any_process(chain.size > 0):
             return placed(finished)
         if iteration == max_iterations:
             break
@@ -66,7 +66,7 @@ def hash_split(
         size_before, is_alone = chain.size, part.size == 1
         finished = pick(is_alone, part, finished)
         chain = masked(part, is_alone ^ True)
-        if not any_lane(chain.size > 0):
+        if not any_process(chain.size > 0):
             return placed(finished)
     sorted_link = yield from by_sort(chain, entry.color, entry.key, bitonic)
     return placed(pick(chain.size > 0, sorted_link, finished))

@@ -15,7 +15,7 @@ _HASH_MASK = (1 << HASH_BITS) - 1
 
 
 def one_at_a_time(data: Iterable[Any]) -> Any:
-    """The hash of Jenkins 1997, of 32 bits; a byte may be an array of lanes."""
+    """The hash of Jenkins 1997, of 32 bits; a byte may be an array."""
     h: Any = 0
     for byte in data:
         h = (h + byte) & _HASH_MASK

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .batch import any_process, bit_length, each, largest, pick
 from .bins import BIN_BITS, BIN_COUNT, BinTable, one_bin, plain, split_bins
 from .chain import ChainLink, masked
 from .compare import Code
 from .dialogue import Dialogue
 from .encoding import encode, integer
-from .lanes import any_lane, bit_length, each, largest, pick
 from .scans import total
 from .segments import count, neighbours
 from .split_entry import GroupPlace, SplitEntry, placed
@@ -46,9 +46,9 @@ def radix(
     ranges = (value, value, is_member * 1), (key, key, has_key * 1)
     colors, keys = yield from total(link, ranges, _both)
     chain = link
-    if any_lane(colors[2] < link.size):
+    if any_process(colors[2] < link.size):
         chain = yield from split_bins(link, pick(is_member, link.size * 0, None), 1)
-    if not any_lane(chain.size > 0):
+    if not any_process(chain.size > 0):
         return GroupPlace(None)
     to_number = _word if whole_words else _number
     color_number, color_bits = to_number(value, is_member, colors, chain.size)
@@ -56,7 +56,7 @@ def radix(
         color_bits = color_bits * 0
     key_number, key_bits = to_number(key, has_key, keys, chain.size)
     if isinstance(key_number, np.ndarray) and largest(color_bits + key_bits) > 63:
-        raise ValueError("colours and keys in lanes have at most 63 bits together")
+        raise ValueError("colours and keys in a batch have at most 63 bits together")
     sorted_chain = yield from relink(
         chain, color_number << key_bits | key_number, color_bits + key_bits
     )
@@ -129,7 +129,7 @@ def relink(link: ChainLink, number: Any, bits: Any) -> Dialogue[ChainLink]:
     2⌈log n⌉ rounds for every four bits, and the memory of one table for each.
     """
     to_sort = (link.size > 1) & (bits > 0)
-    if not any_lane(to_sort):
+    if not any_process(to_sort):
         return link
     chain = masked(link, to_sort)
     lower_bits = pick(bits > DIGIT_BITS, bits - DIGIT_BITS, 0)

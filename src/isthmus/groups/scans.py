@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .batch import Shared, any_process, exists, size_of, where
 from .chain import ChainLink
 from .dialogue import Dialogue, swap
-from .lanes import Shared, any_lane, exists, size_of, where
 
 #: op(x, y), where x is from the left of y
 Op: TypeAlias = Callable[[Any, Any], Any]
@@ -50,7 +50,7 @@ def double_scan(
     left, right = link.left, link.right
     upto, before, onward, after = rightward_value, None, leftward_value, None
     first = True
-    while any_lane(exists(left) | exists(right)):
+    while any_process(exists(left) | exists(right)):
         from_left, from_right = yield from swap(
             left, (onward, right), right, (upto, left)
         )
@@ -112,9 +112,9 @@ def total(link: ChainLink, value: Any, op: Op) -> Dialogue[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """In lanes, the values of a stretch of a chain: its first process and its bytes.
+    """In a batch, the values of a stretch of a chain: its first process and its bytes.
 
-    The values themselves exist once for all lanes, since n copies of n values would
+    The values themselves exist once for all processes, since n copies of n values would
     fill the memory.
     """
 
@@ -131,7 +131,7 @@ def _join(x: Any, y: Any) -> Any:
 
 
 def allgather(link: ChainLink, value: Any) -> Dialogue[Any]:
-    """The values of all processes in a tuple; in lanes, as `Gathered`."""
+    """The values of all processes in a tuple; in a batch, as `Gathered`."""
     contribution: Any = (value,)
     if isinstance(link.address, np.ndarray):
         sizes = np.broadcast_to(size_of(value), link.address.shape)
@@ -148,7 +148,7 @@ def logchain(link: ChainLink) -> Dialogue[tuple[list[int | None], list[int | Non
     """The addresses of the processes 1, 2, 4, … places to the left and to the right."""
     left, right = link.left, link.right
     lefts, rights = [left], [right]
-    while any_lane(exists(left) | exists(right)):
+    while any_process(exists(left) | exists(right)):
         nearer, farther = yield from swap(left, right, right, left)
         left = where(exists(left), _same, (nearer,), None)
         right = where(exists(right), _same, (farther,), None)

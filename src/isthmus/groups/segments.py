@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .batch import any_process, exists, pick, row, same, unpack, where
 from .chain import ChainLink, masked
 from .dialogue import Dialogue, PostStep, swap
-from .lanes import any_lane, exists, pick, row, same, unpack, where
 from .scans import double_scan
 from .sorts import Sort
 
@@ -21,7 +21,7 @@ def by_sort(link: ChainLink, color: Any, key: Any, sort: Sort) -> Dialogue[Chain
     to the owner of each item. Results go by address, so a chain may be in any order.
     """
     has_others = link.size > 1
-    if not any_lane(has_others):
+    if not any_process(has_others):
         return link
     chain = masked(link, has_others)
     sorted_row = yield from sort(chain, row(color, key, chain.rank, chain.address))

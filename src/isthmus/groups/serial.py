@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from .batch import Shared, numbered
 from .chain import ChainLink
 from .dialogue import AllgatherStep, Dialogue
-from .lanes import Shared, numbered
 from .scans import Gathered, allgather
 from .split_entry import GroupPlace, SplitEntry
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from . import trees
+from .batch import any_process, bit_length, pick, where
 from .chain import ChainLink
 from .dialogue import Dialogue, ExchangeStep
-from .lanes import any_lane, bit_length, pick, where
 from .scans import at_distance, logchain
 
 Sort: TypeAlias = Callable[[ChainLink, Any], Dialogue[Any]]
@@ -48,12 +48,12 @@ def bitonic(
     """
     lefts, rights = yield from logchain(link)
     for low_rank, n, ascending in reversed(_halves(link)):
-        while any_lane(n > 1):
+        while any_process(n > 1):
             distance_log = bit_length(pick(n > 1, n - 1, 1)) - 1
             half = 1 << distance_log
             first = link.rank < low_rank + half
             paired = (n > 1) & ((first ^ True) | (link.rank + half < low_rank + n))
-            if any_lane(paired):
+            if any_process(paired):
                 partner = pick(
                     first,
                     at_distance(rights, distance_log),
@@ -73,7 +73,7 @@ def _halves(link: ChainLink) -> list[tuple[int, int, bool]]:
     """The stretches (first rank, length, ascending) for the merges of this rank."""
     low_rank, n, ascending = link.size * 0, link.size, link.size > 0
     stretches = []
-    while any_lane(n > 1):
+    while any_process(n > 1):
         stretches.append((low_rank, n, ascending))
         half = n // 2
         first = link.rank < low_rank + half

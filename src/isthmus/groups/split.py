@@ -14,13 +14,13 @@ from typing import Any
 
 from . import radix as radixes, serial, sorts
 from .agree import agree
+from .batch import each, per_process
 from .chain import ChainLink, masked
 from .cheng import cheng
 from .compare import Compare, Compared, comparing
 from .dialogue import Dialogue
 from .encoding import canonical
 from .hash_split import hash_split
-from .lanes import each, per_process
 from .segments import by_sort
 from .sorts import Sort
 from .split_entry import GroupPlace, SplitEntry, number, placed

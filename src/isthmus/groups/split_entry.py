@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .batch import any_process, codes, each, exists, pick
 from .chain import ChainLink, empty_link
 from .compare import Code
 from .dialogue import Dialogue
-from .lanes import any_lane, codes, each, exists, pick
 from .scans import double_scan, exscan
 
 
@@ -33,7 +33,7 @@ class SplitEntry:
         return none, b"" if self.color is None else self.color
 
 
-def in_lanes(entries: Sequence[SplitEntry]) -> SplitEntry:
+def batched(entries: Sequence[SplitEntry]) -> SplitEntry:
     """The entries of all processes; all have the same `split` and `reorder`."""
     color, key = (
         codes([getattr(entry, name) for entry in entries]) for name in ("color", "key")
@@ -55,7 +55,7 @@ class GroupPlace:
 
 def placed(link: ChainLink) -> GroupPlace:
     """The place of a link, without the link of a process in no chain."""
-    return GroupPlace(link if any_lane(link.size > 0) else None)
+    return GroupPlace(link if any_process(link.size > 0) else None)
 
 
 def number(link: ChainLink, place: GroupPlace) -> Dialogue[GroupPlace]:

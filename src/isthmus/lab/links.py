@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from . import names
 from .names import BRIDGE_DEVICE, PORT_PREFIX, SUBNET
-from .tools import batch, inside, run
+from .tools import inside, run, run_lines
 
 Progress = Callable[[int], object]
 #: bytes that a link lets through at once after a pause
@@ -87,16 +87,16 @@ def host_commands(number: int) -> list[str]:
 def build(name: str, rates: list[int], progress: Progress = lambda done: None) -> None:
     """Make a lab: a host for each rate."""
     everyone = [names.switch(name), *(names.host(name, i) for i in range(len(rates)))]
-    batch("ip", [f"netns add {namespace}" for namespace in everyone])
-    batch("ip", switch_commands(), everyone[0])
+    run_lines("ip", [f"netns add {namespace}" for namespace in everyone])
+    run_lines("ip", switch_commands(), everyone[0])
     run(inside(everyone[0], ["sh", "-c", FORWARD_ON_BRIDGE]))
     for i, rate in enumerate(rates):
-        batch("ip", port_commands(name, i), everyone[0])
-        batch("ip", host_commands(i), names.host(name, i))
-        batch("tc", [shape("eth0", rate)], names.host(name, i))
+        run_lines("ip", port_commands(name, i), everyone[0])
+        run_lines("ip", host_commands(i), names.host(name, i))
+        run_lines("tc", [shape("eth0", rate)], names.host(name, i))
         progress(i + 1)
     ports = [shape(f"{PORT_PREFIX}{i}", rate) for i, rate in enumerate(rates)]
-    batch("tc", ports, everyone[0])
+    run_lines("tc", ports, everyone[0])
 
 
 def links(name: str) -> dict[int, Link]:
@@ -120,11 +120,13 @@ def links(name: str) -> dict[int, Link]:
 
 def set_rate(name: str, number: int, rate: int) -> None:
     """Give a host's link another rate, in both directions."""
-    batch("tc", [shape("eth0", rate, "replace")], names.host(name, number))
-    batch("tc", [shape(f"{PORT_PREFIX}{number}", rate, "replace")], names.switch(name))
+    run_lines("tc", [shape("eth0", rate, "replace")], names.host(name, number))
+    run_lines(
+        "tc", [shape(f"{PORT_PREFIX}{number}", rate, "replace")], names.switch(name)
+    )
 
 
 def set_joined(name: str, number: int, joined: bool) -> None:
     """Pull a host's cable, or put the cable back."""
     state = "up" if joined else "down"
-    batch("ip", [f"link set {PORT_PREFIX}{number} {state}"], names.switch(name))
+    run_lines("ip", [f"link set {PORT_PREFIX}{number} {state}"], names.switch(name))

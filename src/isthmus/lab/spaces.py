@@ -14,7 +14,7 @@ from tempfile import gettempdir, mkdtemp
 
 from . import names
 from .names import BRIDGE_DEVICE
-from .tools import LabError, batch, run
+from .tools import LabError, run, run_lines
 
 NAMESPACE_FOLDER = Path("/run/netns")
 #: the alias of a bridge whose lab is complete and stays after its maker has ended
@@ -98,7 +98,7 @@ def take_down(name: str) -> bool:
     namespaces = everything().get(name, [])
     end(lambda: inside(name))
     if namespaces:
-        batch("ip", [f"netns del {namespace}" for namespace in namespaces])
+        run_lines("ip", [f"netns del {namespace}" for namespace in namespaces])
     for path in Path(gettempdir()).glob(f"{_prefix(name)}*"):
         shutil.rmtree(path, ignore_errors=True)
     return bool(namespaces)
@@ -122,7 +122,7 @@ def keep(name: str) -> None:
     """Mark a lab as complete; otherwise a sweep would remove the lab as the rest of a
     dead one."""
     command = f"link set {BRIDGE_DEVICE} alias {PERMANENT_ALIAS}"
-    batch("ip", [command], names.switch(name))
+    run_lines("ip", [command], names.switch(name))
 
 
 def is_permanent(name: str) -> bool:

@@ -50,7 +50,7 @@ def inside(namespace: str, command: Sequence[str]) -> list[str]:
     return ["ip", "netns", "exec", namespace, *command]
 
 
-def batch(tool: str, lines: Sequence[str], namespace: str | None = None) -> None:
+def run_lines(tool: str, lines: Sequence[str], namespace: str | None = None) -> None:
     """Many commands of ip or tc at once, inside a namespace."""
     namespace_option = ["-n", namespace] if namespace else []
     run(

@@ -20,14 +20,14 @@ import numpy as np
 
 from ..cost.machine import Machine
 from ..cost.machines import load
-from ..groups import vm, vm_lanes
+from ..groups import vm, vm_batch
 from ..groups.bins import BIN_COUNT
 from ..groups.chain import from_size
 from ..groups.dialogue import WORD_BYTES
 from ..groups.hash_split import hash_split
 from ..groups.jenkins import bin_of
 from ..groups.split import entry_of, find, place
-from ..groups.split_entry import SplitEntry, in_lanes
+from ..groups.split_entry import SplitEntry, batched
 
 PROCESS_COUNTS = tuple(1 << k for k in range(4, 17, 2))
 MIN_PROCESSES, MAX_PROCESSES, MILLION = PROCESS_COUNTS[0], PROCESS_COUNTS[-1], 1 << 20
@@ -201,12 +201,12 @@ def machine(name: str = DAWN, startup: float = 1.0) -> Machine:
     return replace(model, levels=(*inner, outermost))
 
 
-def node_ports(model: Machine, n: int) -> vm_lanes.NodePorts | None:
+def node_ports(model: Machine, n: int) -> vm_batch.NodePorts | None:
     """The nodes of n processes in order, if the processes of a node share its port."""
     if model.flat:
         return None
     level = model.levels[0]
-    return vm_lanes.NodePorts(model.units(n)[0], level.alpha, level.beta)
+    return vm_batch.NodePorts(model.units(n)[0], level.alpha, level.beta)
 
 
 def compared_entries(job: SplitJob, busiest: int) -> float:
@@ -234,7 +234,7 @@ def compared_entries(job: SplitJob, busiest: int) -> float:
 
 
 def jobs_by_run(jobs: Iterable[SplitJob]) -> list[tuple[SplitJob, ...]]:
-    """Jobs in groups that differ in start-up times only, since a run in lanes takes
+    """Jobs in groups that differ in start-up times only, since a run as a batch takes
     several start-up times at once."""
     jobs_of_run: dict[SplitJob, list[SplitJob]] = {}
     for job in jobs:
@@ -243,23 +243,23 @@ def jobs_by_run(jobs: Iterable[SplitJob]) -> list[tuple[SplitJob, ...]]:
 
 
 def point(job: SplitJob) -> SplitPoint:
-    """The point of a job, run in lanes."""
+    """The point of a job, run as a batch."""
     (split_point,) = points((job,))
     return split_point
 
 
 def points(jobs: tuple[SplitJob, ...]) -> list[SplitPoint]:
-    """The points of jobs that differ in start-up times only, from one run in lanes."""
+    """The points of jobs that differ in start-up times only, from one run."""
     job, start_seconds = jobs[0], time.process_time()
     models, n = [machine(x.machine, x.startup) for x in jobs], job.n
-    link, entry = from_size(np.arange(n), n), in_lanes(entries(job))
+    link, entry = from_size(np.arange(n), n), batched(entries(job))
     dialogues = place(link, entry, find(job.algorithm))
     if job.bins != BIN_COUNT:
         choose = partial(bin_of, bins=job.bins)
         dialogues = hash_split(link, entry, hash_function=choose, bins=job.bins)
     alphas = np.array([[model.alpha] for model in models])
     nodes = node_ports(models[0], n)
-    result = vm_lanes.run(dialogues, n, alpha=alphas, beta=models[0].beta, nodes=nodes)
+    result = vm_batch.run(dialogues, n, alpha=alphas, beta=models[0].beta, nodes=nodes)
     busiest = int(result.bytes.max())
     counts: dict[str, Any] = {
         "rounds": int(result.rounds.max()),

@@ -1,6 +1,6 @@
 """The intermediate form: what one rank does, round by round.
 
-An index is an int, for a single rank, or an int array with a lane per rank, so that
+An index is an int, for a single rank, or an int array with an element per rank, so that
 the function that builds the rounds of a rank builds those of all ranks as well, in
 O(rounds) numpy calls.
 """
@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-#: One rank's number, or an int array with one lane per rank.
+#: One rank's number, or an int array with one element per rank.
 Index: TypeAlias = Any
-#: A truth value, or a bool array with one lane per rank.
+#: A truth value, or a bool array with one element per rank.
 Mask: TypeAlias = Any
 
 
@@ -35,7 +35,7 @@ class Span:
 class Pieces:
     """Many spans of one buffer as two arrays, equal to a tuple of the spans.
 
-    The first axis goes over the pieces, an optional second axis over the lanes. Arrays
+    The first axis goes over the pieces, an optional second axis over the ranks. Arrays
     are used because a message may have thousands of spans, each otherwise an object.
     """
 

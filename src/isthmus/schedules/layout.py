@@ -20,14 +20,14 @@ def clip(i: Index, low: int, high: int) -> Index:
 
 
 def pick(condition: Index, yes: Index, no: Index) -> Index:
-    """`yes` in lanes where the condition holds, `no` elsewhere."""
+    """`yes` for ranks where the condition holds, `no` elsewhere."""
     if isinstance(condition, np.ndarray):
         return np.where(condition, yes, no)
     return yes if condition else no
 
 
 def lesser(x: Index, y: Index) -> Index:
-    """The smaller of two indices, lane by lane."""
+    """The smaller of two indices, rank by rank."""
     return pick(x < y, x, y)
 
 

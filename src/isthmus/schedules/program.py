@@ -192,7 +192,7 @@ def map_spans(program: Program, where: Callable[[Span], Spans]) -> Program:
 
 
 def masked(program: Program, when: Mask) -> Program:
-    """The program in the lanes of a mask; no messages and no steps elsewhere."""
+    """The program of the ranks of a mask; no messages and no steps elsewhere."""
 
     def message(c: Comm) -> Comm:
         if isinstance(c, Library):
@@ -254,7 +254,7 @@ def map_buffers(
 
 
 def _column(x: Any, n: int) -> list[Any]:
-    """The values of an index in n lanes, as plain ints or bools."""
+    """The values of an index of n ranks, as plain ints or bools."""
     if isinstance(x, np.ndarray):
         return x.tolist()  # type: ignore[no-any-return]
     return [x.item() if isinstance(x, np.generic) else x] * n
@@ -268,7 +268,7 @@ def _spans(span: Span, n: int) -> list[Span]:
 
 
 def _nonempty_pieces(data: Pieces) -> Pieces:
-    """The pieces of a lane, without empty pieces."""
+    """The pieces of a rank, without empty pieces."""
     has_elements = data.size > 0
     return (
         data
@@ -278,7 +278,7 @@ def _nonempty_pieces(data: Pieces) -> Pieces:
 
 
 def _messages(c: Comm, n: int) -> list[Comm | None]:
-    """A message in each lane; None where masked out or without elements."""
+    """A message of each rank; None where masked out or without elements."""
     if isinstance(c, Library):
         return [c if c.whole.size else None] * n
     kind, peers = (Send, c.to) if isinstance(c, Send) else (Recv, c.frm)
@@ -303,27 +303,27 @@ def _messages(c: Comm, n: int) -> list[Comm | None]:
 
 
 def _steps(s: Local, n: int) -> list[Local | None]:
-    """A local step in each lane; None where masked out or without elements."""
-    lanes = zip(_spans(s.src, n), _spans(s.dst, n), _column(s.when, n), strict=True)
+    """A local step of each rank; None where masked out or without elements."""
+    steps = zip(_spans(s.src, n), _spans(s.dst, n), _column(s.when, n), strict=True)
     return [
-        type(s)(src, dst) if when and dst.size else None for src, dst, when in lanes
+        type(s)(src, dst) if when and dst.size else None for src, dst, when in steps
     ]
 
 
 def per_rank(program: Iterable[Round], n: int) -> list[list[Round]]:
-    """The rounds of each of n lanes, in plain ints, without empty messages."""
+    """The rounds of each of n ranks, in plain ints, without empty messages."""
     ranks: list[list[Round]] = [[] for _ in range(n)]
     for r in program:
         comm = list(zip(*(_messages(c, n) for c in r.comm), strict=True)) or [()] * n
         then = list(zip(*(_steps(s, n) for s in r.then), strict=True)) or [()] * n
         for rounds, messages, steps in zip(ranks, comm, then, strict=True):
-            lane_round = Round(
+            round_of_rank = Round(
                 tuple(c for c in messages if c is not None),
                 tuple(s for s in steps if s is not None),
                 r.meet,
             )
-            if lane_round.comm or lane_round.then or lane_round.meet:
-                rounds.append(lane_round)
+            if round_of_rank.comm or round_of_rank.then or round_of_rank.meet:
+                rounds.append(round_of_rank)
     return ranks
 
 

@@ -82,12 +82,12 @@ class Schedule:
         """Whether at least two ranks share the memory of a node."""
         return self.node_memory and self.n > len(set(self.nodes)) > 0
 
-    def lanes(self) -> Iterator[tuple[range, Program]]:
+    def group_programs(self) -> Iterator[tuple[range, Program]]:
         """The ranks and the program of each group; with node memory, of each rank."""
-        lanes: Iterable[range] = self.groups
+        parts: Iterable[range] = self.groups
         if self.node_memory:
-            lanes = (range(r, r + 1) for r in range(self.n))
-        for ranks in lanes:
+            parts = (range(r, r + 1) for r in range(self.n))
+        for ranks in parts:
             is_single = len(ranks) == 1
             yield ranks, self.program(ranks.start if is_single else np.asarray(ranks))
 
@@ -104,7 +104,7 @@ class Schedule:
             return [self.rank(r) for r in range(self.n)]
         return [
             rounds
-            for ranks, program in self.lanes()
+            for ranks, program in self.group_programs()
             for rounds in per_rank(program, len(ranks))
         ]
 

@@ -36,7 +36,7 @@ def doubling_cost(p: int, k: float, alpha: float, beta: float) -> float:
 def outer(v: Index) -> bool:
     """Whether v is vertex 0, a root that lies outside the group of the leaves.
 
-    The first lane decides for all lanes, since all are of one group.
+    The first rank decides for all, since all are of one group.
     """
     return bool(np.ravel(v)[0] == 0)
 
@@ -49,7 +49,7 @@ def is_power(n: int) -> bool:
 def ring(n: Index, i: Index) -> Iterator[tuple[Index, Index, Mask]]:
     """For each round of a ring of n, the blocks that place i receives and sends.
 
-    The third value says whether a ring of n still turns, since lanes may have rings of
+    The third value says whether a ring of n still turns, since ranks may have rings of
     different sizes.
     """
     for t in range(int(np.max(n)) - 1):

@@ -62,13 +62,13 @@ class Mirror:
 
     def back(self, forth: Round, begun: np.ndarray) -> Round:
         """A round of the broadcast backwards; `begun` notes the pieces that grow."""
-        lane = np.arange(np.size(self.at_root)) if np.ndim(self.at_root) else 0
+        column = np.arange(np.size(self.at_root)) if np.ndim(self.at_root) else 0
         comm: list[Comm] = []
         steps: list[Reduce] = []
         for c in forth.comm:
             assert not isinstance(c, Library)
             (piece,) = c.data
-            at = self.pieces.find(piece.start), lane
+            at = self.pieces.find(piece.start), column
             so_far = begun[at] if np.ndim(self.at_root) else bool(begun[at])
             if isinstance(c, Recv):
                 comm += self.hand_on(c, piece, so_far)

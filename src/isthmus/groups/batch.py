@@ -1,8 +1,9 @@
-"""Lanes: a dialogue of one process, or of all processes at once.
+"""Batches: a dialogue of one process, or of all processes at once.
 
-A process's knowledge is a plain value, or an array with a lane for each process, in
+A process's knowledge is a plain value, or an array with an element for each process, in
 which None is -1. A dialogue that chooses by the functions of this file, and not by
-`if`, runs both ways: with plain values under MPI and in `vm`, with lanes in `vm_lanes`.
+`if`, runs both ways: with plain values under MPI and in `vm`, with arrays in
+`vm_batch`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import numpy as np
 
 from .dialogue import WORD_BYTES, nbytes
 
-#: the share of lanes from which `where` computes all lanes
-LANE_SHARE_TO_COMPUTE_ALL = 0.75
+#: the share of processes from which `where` computes all
+SHARE_TO_COMPUTE_ALL = 0.75
 
 
 class Shared:
-    """Data of all lanes together, inside a value with lanes."""
+    """Data of all processes together, inside a batch."""
 
     __slots__ = ("sizes", "values")
 
@@ -30,8 +31,8 @@ class Shared:
         self.values, self.sizes = values, sizes
 
 
-def any_lane(mask: Any) -> bool:
-    """Whether a condition holds in any lane."""
+def any_process(mask: Any) -> bool:
+    """Whether a condition holds for any process."""
     return bool(mask.any()) if isinstance(mask, np.ndarray) else bool(mask)
 
 
@@ -41,12 +42,12 @@ def exists(x: Any) -> Any:
 
 
 def largest(x: Any) -> int:
-    """The largest value of any lane."""
+    """The largest value of any process."""
     return int(x.max()) if isinstance(x, np.ndarray) else int(x)
 
 
 def bit_length(x: Any) -> Any:
-    """`int.bit_length` in every lane, of less than 63 bits."""
+    """`int.bit_length` of every process's value, of less than 63 bits."""
     if not isinstance(x, np.ndarray):
         return x.bit_length()
     high = x >> 32
@@ -68,22 +69,22 @@ def _map(f: Callable[..., Any], *values: Any) -> Any:
     return f(*values)
 
 
-def take(value: Any, lanes: Any) -> Any:
-    """The value in some lanes: their numbers, or a slice."""
+def take(value: Any, processes: Any) -> Any:
+    """The value of some processes: their numbers, or a slice."""
 
     def taken(x: Any) -> Any:
-        # `take` is 2 to 5 times as fast as an index where a lane has a row
-        if isinstance(x, np.ndarray) and isinstance(lanes, np.ndarray):
-            return x.take(lanes, 0)
-        return x[lanes] if isinstance(x, np.ndarray | Received) else x
+        # `take` is 2 to 5 times as fast as an index where a process has a row
+        if isinstance(x, np.ndarray) and isinstance(processes, np.ndarray):
+            return x.take(processes, 0)
+        return x[processes] if isinstance(x, np.ndarray | Received) else x
 
     return _map(taken, value)
 
 
 class Received:
-    """Values sent by other lanes, still to be taken from the lanes of their senders.
+    """Values sent by other processes, still to be taken from those of their senders.
 
-    `where` takes the values of the chosen lanes only, to save time.
+    `where` takes the values of the chosen processes only, to save time.
     """
 
     __slots__ = ("source", "value")
@@ -91,8 +92,8 @@ class Received:
     def __init__(self, value: Any, source: np.ndarray) -> None:
         self.value, self.source = value, source
 
-    def __getitem__(self, lanes: Any) -> Any:
-        return take(self.value, self.source[lanes])
+    def __getitem__(self, processes: Any) -> Any:
+        return take(self.value, self.source[processes])
 
 
 def pick(mask: Any, yes: Any, no: Any) -> Any:
@@ -115,7 +116,7 @@ def where(
 ) -> Any:
     """f of the arguments where the mask holds, `otherwise` elsewhere.
 
-    f never gets the arguments of other lanes, since None stands there for no value.
+    f never gets the arguments of other processes, since None stands there for no value.
     """
     if not isinstance(mask, np.ndarray):
         return f(*args) if mask else otherwise
@@ -124,8 +125,8 @@ def where(
         return otherwise
     if len(chosen) == n:
         return f(*take(args, slice(None)))
-    if len(chosen) > LANE_SHARE_TO_COMPUTE_ALL * n:
-        # unchosen lanes get the arguments of a chosen one, which takes less time
+    if len(chosen) > SHARE_TO_COMPUTE_ALL * n:
+        # unchosen processes get the arguments of a chosen one, which takes less time
         unchosen = np.flatnonzero(~mask)
         results = f(*_map(partial(_filled, unchosen, chosen[0]), args))
         return _map(partial(_restore, mask, unchosen), results, otherwise)
@@ -145,7 +146,7 @@ def where(
 
 
 def _filled(unchosen: np.ndarray, donor: int, x: Any) -> Any:
-    """A copy in which the unchosen lanes have the value of a chosen lane."""
+    """A copy in which unchosen processes have the value of a chosen one."""
     if isinstance(x, Received):
         return take(x.value, _filled(unchosen, donor, x.source))
     if isinstance(x, np.ndarray):
@@ -157,7 +158,7 @@ def _filled(unchosen: np.ndarray, donor: int, x: Any) -> Any:
 def _restore(
     mask: np.ndarray, unchosen: np.ndarray, results: Any, otherwise: Any
 ) -> Any:
-    """Results where the mask holds, other values in the few unchosen lanes."""
+    """Results where the mask holds, other values of the few unchosen processes."""
     if results is otherwise or isinstance(results, Shared):
         return results
     dtype = otherwise.dtype if isinstance(otherwise, np.ndarray) else np.dtype(np.int64)
@@ -166,8 +167,8 @@ def _restore(
     # an array with data of its own was made by f, and may be changed
     merged = results if results.flags.owndata else results.copy()
     otherwise = -1 if otherwise is None else otherwise
-    has_lanes = isinstance(otherwise, np.ndarray)
-    merged[unchosen] = otherwise[unchosen] if has_lanes else otherwise
+    is_array = isinstance(otherwise, np.ndarray)
+    merged[unchosen] = otherwise[unchosen] if is_array else otherwise
     return merged
 
 
@@ -182,7 +183,7 @@ def same(x: Any, y: Any) -> Any:
 
 
 def size_of(value: Any) -> Any:
-    """The bytes of a value in every lane, as `nbytes` counts them."""
+    """The bytes of every process's value, as `nbytes` counts them."""
     if isinstance(value, tuple):
         return sum(map(size_of, value))
     return WORD_BYTES if isinstance(value, np.ndarray) else nbytes(value)
@@ -190,14 +191,14 @@ def size_of(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Ordered:
-    """Lanes of bytes, or of rows of values, as numbers in their common order."""
+    """A batch of bytes, or of rows of values, as numbers in their common order."""
 
     number: Any
     table: Shared
 
     @property
     def nbytes(self) -> Any:
-        """The bytes of every lane."""
+        """The bytes of every process."""
         return self.table.sizes[self.number]
 
     def __eq__(self, other: object) -> Any:
@@ -221,7 +222,7 @@ def _numbers(value: Any) -> Iterator[Any]:
 
 
 def row(*values: Any) -> Any:
-    """Values to be sent and compared together: a tuple, or lanes of rows."""
+    """Values to be sent and compared together: a tuple, or a batch of rows."""
     keys = list(_numbers(values))
     if not keys:
         return values
@@ -251,23 +252,23 @@ def numbered(values: Sequence[Any]) -> tuple[np.ndarray, list[Any]]:
         present = [i for i, value in enumerate(values) if value is not None]
         present.sort(key=lambda i: values[i])
         runs = [list(run) for _, run in groupby(present, lambda i: values[i])]
-        number_of_lane = np.full(len(values), -1)
+        number_of_process = np.full(len(values), -1)
         for i, run in enumerate(runs):
-            number_of_lane[run] = i
-        return number_of_lane, [values[run[0]] for run in runs]
+            number_of_process[run] = i
+        return number_of_process, [values[run[0]] for run in runs]
 
 
 def codes(values: Sequence[bytes | None]) -> Ordered:
-    """Lanes of encoded values or None, a lane for each."""
+    """A batch of encoded values or None, one for each process."""
     if not all(value is None or isinstance(value, bytes) for value in values):
-        raise TypeError("only values with an encoding can be put into lanes")
+        raise TypeError("only values with an encoding can be put into a batch")
     number, distinct = numbered(values)
     sizes = np.array([*map(nbytes, distinct), WORD_BYTES])
     return Ordered(number, Shared(distinct, sizes))
 
 
 def each(f: Callable[[Any], Any], code: Any) -> Any:
-    """f of a code or of None; in lanes, called once for each distinct code."""
+    """f of a code or of None; in a batch, called once for each distinct code."""
     if not isinstance(code, Ordered):
         return f(code)
     results = [f(x) for x in (*code.table.values, None)]
@@ -275,7 +276,7 @@ def each(f: Callable[[Any], Any], code: Any) -> Any:
 
 
 def each_byte(f: Callable[[Sequence[Any]], Any], code: Any) -> Any:
-    """f of the bytes of a code; all lanes of equal length in one call."""
+    """f of the bytes of a code; all of equal length in one call."""
     if not isinstance(code, Ordered):
         return f(code) if isinstance(code, bytes) else None
     distinct = code.table.values
@@ -290,7 +291,7 @@ def each_byte(f: Callable[[Sequence[Any]], Any], code: Any) -> Any:
 
 
 class ProcessRow(int):
-    """The row of a single process, in place of a lane of `Ordered`."""
+    """The row of a single process, in place of an element of `Ordered`."""
 
     nbytes: int
 
@@ -302,7 +303,7 @@ class ProcessRow(int):
 
 @dataclass(frozen=True, slots=True)
 class PerProcess:
-    """A step in lanes: every process with a link runs a dialogue without lanes."""
+    """A step of a batch: every process with a link runs a dialogue of its own."""
 
     dialogue: Callable[[Any, Any], Any]
     link: Any
@@ -310,7 +311,7 @@ class PerProcess:
 
 
 def per_process(dialogue: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A dialogue of a link and a row that returns a row, callable in lanes."""
+    """A dialogue of a link and a row that returns a row, callable in a batch."""
 
     def call(link: Any, item: Any) -> Any:
         if not isinstance(item, Ordered):

@@ -1,4 +1,4 @@
-"""A dialogue in lanes equals the dialogue process by process, to the last byte."""
+"""A dialogue as a batch equals the dialogue process by process, to the last byte."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import random
 import numpy as np
 import pytest
 
-from isthmus.groups import scans, vm, vm_lanes
+from isthmus.groups import scans, vm, vm_batch
+from isthmus.groups.batch import bit_length, codes, each_byte
 from isthmus.groups.chain import from_addresses, from_size
 from isthmus.groups.dialogue import AllgatherStep, ExchangeStep, PostStep
 from isthmus.groups.hash_split import hash_split
 from isthmus.groups.jenkins import bin_of
-from isthmus.groups.lanes import bit_length, codes, each_byte
 from isthmus.groups.split import entry_of, find, place
-from isthmus.groups.split_entry import in_lanes, number
+from isthmus.groups.split_entry import batched, number
 from isthmus.verify.errors import BadMessage
 from sampling import LONG, some
 
@@ -53,10 +53,10 @@ def by_dialogues(name, entries):
     return rows, [(t.rounds, t.messages, t.bytes, t.time) for t in done.ranks]
 
 
-def in_all_lanes(name, entries):
+def run_as_batch(name, entries):
     n = len(entries)
-    talk = numbered(from_size(np.arange(n), n), in_lanes(entries), name)
-    done = vm_lanes.run(talk, n, alpha=ALPHA, beta=BETA)
+    talk = numbered(from_size(np.arange(n), n), batched(entries), name)
+    done = vm_batch.run(talk, n, alpha=ALPHA, beta=BETA)
     link, id_ = done.result.link, done.result.id
     none = np.full(n, -1)
     columns = (none, none + 1, none, none)
@@ -83,13 +83,13 @@ def random_entries(name, n, groups, length, flags, seed=0, out=0.0):
 
 def check(name, entries):
     wanted, counts = by_dialogues(name, entries)
-    lane_rows, tallies = in_all_lanes(name, entries)
-    assert lane_rows == wanted
+    batch_rows, tallies = run_as_batch(name, entries)
+    assert batch_rows == wanted
     assert tallies == counts
 
 
 @pytest.mark.parametrize("name", NAMES + TABLES)
-def test_lanes_do_what_processes_do(name):
+def test_a_batch_does_what_processes_do(name):
     """Every n, with a single group, few and many groups, and every kind of call in
     turn."""
     for n in [*range(1, 10), *some(range(10, 18), 3), *some(range(18, 71), 20)]:
@@ -121,15 +121,13 @@ def test_colours_that_no_hash_parts_are_sorted(most):
     done = vm.run(
         [hash_split(from_size(i, n), entries[i], max_iterations=most) for i in range(n)]
     )
-    talk = hash_split(
-        from_size(np.arange(n), n), in_lanes(entries), max_iterations=most
-    )
-    lanes = vm_lanes.run(talk, n)
-    link = lanes.result.link
+    talk = hash_split(from_size(np.arange(n), n), batched(entries), max_iterations=most)
+    batch = vm_batch.run(talk, n)
+    link = batch.result.link
     assert link.rank.tolist() == [p.link.rank for p in done.results]
     assert link.size.tolist() == [p.link.size for p in done.results]
-    assert lanes.bytes.tolist() == [t.bytes for t in done.ranks]
-    assert lanes.time.tolist() == [t.time for t in done.ranks]
+    assert batch.bytes.tolist() == [t.bytes for t in done.ranks]
+    assert batch.time.tolist() == [t.time for t in done.ranks]
 
 
 def test_colours_of_many_lengths_are_hashed_alike():
@@ -145,7 +143,7 @@ def test_colours_of_many_lengths_are_hashed_alike():
         assert outcome.tolist() == [*(bin_of(x, iteration) for x in names), -1]
 
 
-def test_radix_refuses_what_does_not_fit_a_lane():
+def test_radix_refuses_what_does_not_fit_a_word():
     """Keys of 31 bits just fit; keys of 32 bits are refused."""
     for bits in (31, 32):
         entries = [entry_of(x, x, True, True) for x in (0, 2**bits - 1)]
@@ -153,16 +151,16 @@ def test_radix_refuses_what_does_not_fit_a_lane():
             check("radix", entries)
         else:
             with pytest.raises(ValueError, match="63 bits"):
-                in_all_lanes("radix", entries)
+                run_as_batch("radix", entries)
 
 
-def test_bits_of_lanes_are_those_of_ints():
+def test_bits_of_arrays_are_those_of_ints():
     values = [0, 1, *(2**k + d for k in range(1, 63) for d in (-1, 0, 1))]
     assert bit_length(np.array(values)).tolist() == [x.bit_length() for x in values]
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 33])
-def test_scans_in_lanes_of_any_operator_and_several_chains(n):
+def test_scans_in_a_batch_of_any_operator_and_several_chains(n):
     """Strings, as digits of a number, stand for data that do not commute."""
     rng = random.Random(n)
     order = rng.sample(range(n), n)
@@ -182,10 +180,10 @@ def test_scans_in_lanes_of_any_operator_and_several_chains(n):
     want = vm.run([talk(link) for link in links])
     fields = ("rank", "size", "address", "left", "right")
     rows = [[getattr(x, name) for x in links] for name in fields]
-    lanes = type(links[0])(
+    batch = type(links[0])(
         *(np.array([-1 if x is None else x for x in row]) for row in rows)
     )
-    outcome = vm_lanes.run(talk(lanes), n)
+    outcome = vm_batch.run(talk(batch), n)
     (upto, _), (onward, _), total = outcome.result
     assert upto.tolist() == [x[0][0] for x in want.results]
     assert onward.tolist() == [x[1][0] for x in want.results]
@@ -211,7 +209,7 @@ def test_messages_with_one_end_are_refused(step, words):
         yield step
 
     with pytest.raises(BadMessage, match=words):
-        vm_lanes.run(talk(), 3)
+        vm_batch.run(talk(), 3)
 
 
 def exchanges(*steps):
@@ -223,7 +221,7 @@ def exchanges(*steps):
 
 
 #: ranks 0 and 1 on a node, 2 and 3 on another; messages inside cost a tenth
-PORTS = vm_lanes.NodePorts(np.array([0, 0, 1, 1]), ALPHA / 10, BETA / 10)
+PORTS = vm_batch.NodePorts(np.array([0, 0, 1, 1]), ALPHA / 10, BETA / 10)
 
 
 @pytest.mark.parametrize(
@@ -239,14 +237,14 @@ PORTS = vm_lanes.NodePorts(np.array([0, 0, 1, 1]), ALPHA / 10, BETA / 10)
 )
 def test_messages_of_a_node_pass_its_port_one_after_the_other(targets, sources, times):
     steps = exchanges((targets, sources))
-    done = vm_lanes.run(steps, 4, alpha=ALPHA, beta=BETA, nodes=PORTS)
+    done = vm_batch.run(steps, 4, alpha=ALPHA, beta=BETA, nodes=PORTS)
     assert done.time.tolist() == pytest.approx(times)
 
 
 def test_a_port_is_busy_with_the_messages_of_earlier_steps():
     """Rank 0 is done with the first step before rank 1 is, and then waits for it."""
     steps = exchanges(*(([2, x, 0, y],) * 2 for x, y in ((3, 1), (-1, -1))))
-    done = vm_lanes.run(steps, 4, alpha=0.0, beta=BETA, nodes=PORTS)
+    done = vm_batch.run(steps, 4, alpha=0.0, beta=BETA, nodes=PORTS)
     assert done.time.tolist() == pytest.approx([6, 4, 6, 4])
 
 
@@ -254,7 +252,7 @@ def test_an_allgather_brings_a_node_what_each_of_its_ranks_lacks():
     def gather(n):
         yield AllgatherStep(np.arange(n))
 
-    alone = vm_lanes.run(gather(4), 4, alpha=ALPHA, beta=BETA)
-    shared = vm_lanes.run(gather(4), 4, alpha=ALPHA, beta=BETA, nodes=PORTS)
+    alone = vm_batch.run(gather(4), 4, alpha=ALPHA, beta=BETA)
+    shared = vm_batch.run(gather(4), 4, alpha=ALPHA, beta=BETA, nodes=PORTS)
     assert alone.time[0] == 2 * ALPHA + 3 * 8 * BETA
     assert shared.time[0] == 2 * ALPHA + 2 * 2 * 8 * BETA

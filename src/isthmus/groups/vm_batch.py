@@ -1,9 +1,9 @@
-"""The virtual machine for lanes: one dialogue for all ranks, as array operations.
+"""The virtual machine for a batch: one dialogue for all ranks, as array operations.
 
-Rounds, messages, bytes and times are counted as in `vm`. Lane i is rank i. All ranks
-take a step together, so both ends of a message must be in one step. Where ranks share
-the port of a node, the messages of a node pass the port one after the other, in the
-order of steps, and in a step in the order in which their ranks begin.
+Rounds, messages, bytes and times are counted as in `vm`. Element i of an array is of
+rank i. All ranks take a step together, so both ends of a message must be in one step.
+Where ranks share the port of a node, the messages of a node pass the port one after the
+other, in the order of steps, and in a step in the order in which their ranks begin.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 
 from ..verify.errors import BadMessage
 from . import vm
+from .batch import PerProcess, ProcessRow, Received, Shared, pick, size_of, take
 from .chain import ChainLink
 from .dialogue import AllgatherStep, Dialogue, ExchangeStep, PostStep, Step
-from .lanes import PerProcess, ProcessRow, Received, Shared, pick, size_of, take
 from .run_result import RankTally
 from .scans import Gathered
 
@@ -65,8 +65,8 @@ def _pass_port(
 
 
 @dataclass
-class LaneRun:
-    """The result and the tallies of a run: arrays with a lane for each rank.
+class BatchRun:
+    """The result and the tallies of a run: arrays with an element for each rank.
 
     A column of start-up times gives as many rows of times.
     """
@@ -267,13 +267,13 @@ def run(
     alpha: Any = 1.0,
     beta: float = 0.0,
     nodes: NodePorts | None = None,
-) -> LaneRun:
-    """Run a dialogue of n ranks in lanes, for one start-up time or a column of them."""
-    lane_run, received = LaneRun(n, alpha, beta, nodes), None
+) -> BatchRun:
+    """Run a dialogue of n ranks at once, for one start-up time or a column of them."""
+    batch_run, received = BatchRun(n, alpha, beta, nodes), None
     while True:
         try:
             step = dialogue.send(received)  # type: ignore[arg-type]
         except StopIteration as end:
-            lane_run.result = end.value
-            return lane_run
-        received = lane_run.perform(step)
+            batch_run.result = end.value
+            return batch_run
+        received = batch_run.perform(step)
