@@ -234,7 +234,7 @@ def _register(name: str, edges: Tree) -> None:
     ) -> Program:
         return backwards(gather_(p, r, blocks, root, hosts))
 
-    for_blocks = {"cost": doubling_cost, "own_counts": True}
+    for_blocks: dict[str, Any] = {"cost": doubling_cost, "own_counts": True}
     for_messages: dict[str, Any] = {"cost": bcast.binomial_cost}
     sums = for_messages | {"commutative": True}
     idea = (edges.__doc__ or "").partition("\n")[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..cost.recorded import Log, MessageEnd, Recorded, timeline
 from ..mpi.context.context import Context
@@ -24,6 +24,11 @@ from ..mpi.plan.steps import (
     StartTypedSend,
 )
 from .clock import now, offset
+
+if TYPE_CHECKING:
+    from ..mpi.context.channel import Channel
+    from ..mpi.plan.operation import AnyCall
+    from ..mpi.plan.plan import Plan
 
 
 class ObservedOperation(Operation):
@@ -94,9 +99,11 @@ class Recorder:
         self.offset = offset(context.comm)
         self.logs: list[Log] = []
 
-    def operation(self, *args: Any) -> ObservedOperation:
+    def operation(
+        self, channel: Channel, plan: Plan, call: AnyCall, buffers: list[Any]
+    ) -> ObservedOperation:
         """An operation whose log goes to this recorder."""
-        operation = ObservedOperation(*args)
+        operation = ObservedOperation(channel, plan, call, buffers)
         operation.recorder = self
         return operation
 

@@ -102,9 +102,10 @@ def _failure(error: BaseException) -> int:
         return _complain('pictures need: pip install "isthmus[plot]"', 2)
     # Errors of typer and click for bad input have a message for people; the version
     # decides in which of the two packages their class is.
-    if not hasattr(error, "format_message"):
+    format_message = getattr(error, "format_message", None)
+    if format_message is None:
         raise error
-    message = error.format_message()
+    message = format_message()
     if not message or type(error).__name__ == "NoArgsIsHelpError":
         print(message, end="\n" if message else "")
         return 0

@@ -36,7 +36,7 @@ def report(
     by set.
     """
     check_folder(folder)
-    records = {}
+    records, path = {}, folder
     with ended_in_order(), place(sets.LAB_PROCESSES, rate, None) as lab_place:
         make_folder(folder)
         for name in sets.PAPER_SETS:

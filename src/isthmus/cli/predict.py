@@ -59,7 +59,7 @@ def _case(
     if distribution != "regular" and (record.groups != INSIDE or not has_counts):
         raise ValueError("--distribution is for allgatherv inside one group")
     if has_one_root(record):
-        sizes, block_bytes = (1, sizes[1]), block_bytes[-1:]
+        sizes, block_bytes = (1, sizes[-1]), block_bytes[-1:]
     if record.gives == VECTOR and len(set(block_bytes)) > 1:
         raise ValueError(f"--bytes {bytes_}: the vectors of a sum are of one size")
     return Case(record.name, sizes, tuple(block_bytes), distribution, per_node)

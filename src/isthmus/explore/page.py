@@ -51,7 +51,7 @@ _EXPORT = re.compile(r"^export (?=(?:const|function|class) (\w+))", re.MULTILINE
 
 
 def _file(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
+    return resources.files("isthmus.explore").joinpath(name).read_text("utf-8")
 
 
 def _script(name: str) -> str:

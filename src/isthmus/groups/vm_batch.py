@@ -244,20 +244,21 @@ class BatchRun:
             link = ChainLink(*(None if x < 0 else x for x in values))
             starts.append((link, ProcessRow(*item)))
         counts = self.rounds, self.messages, self.bytes, self.messages * 0
-        alphas, times = np.ravel(self.alpha), []
+        alphas, runs = np.ravel(self.alpha), []
         for alpha, time in zip(alphas, np.atleast_2d(self.time), strict=True):
             dialogues = [step.dialogue(*x) if x[0].size else None for x in starts]
             rows = zip(*(x.tolist() for x in (*counts, time)), strict=True)
             tallies = [RankTally(*row) for row in rows]
-            outcome = vm.run(
-                dialogues, alpha=float(alpha), beta=self.beta, tallies=tallies
+            runs.append(
+                vm.run(dialogues, alpha=float(alpha), beta=self.beta, tallies=tallies)
             )
-            times.append([tally.time for tally in tallies])
+        # of all start-up times the results and the counts are equal
         for name in ("rounds", "messages", "bytes"):
-            counted = np.array([getattr(tally, name) for tally in tallies])
+            counted = np.array([getattr(tally, name) for tally in runs[-1].ranks])
             setattr(self, name, counted)
+        times = [[tally.time for tally in run.ranks] for run in runs]
         self.time = np.array(times).reshape(self.time.shape)
-        return [np.array([-1 if x is None else int(x) for x in outcome.results])]
+        return [np.array([-1 if x is None else int(x) for x in runs[-1].results])]
 
 
 def run(

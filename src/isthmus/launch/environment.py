@@ -78,5 +78,5 @@ def between_hosts(
 
 def started_by(remote_shell: str, folder: str) -> dict[str, str]:
     """The variables by which Open MPI starts daemons with a command of ours."""
-    shells = dict.fromkeys(REMOTE_SHELLS, remote_shell)
+    shells: dict[str, str] = dict.fromkeys(REMOTE_SHELLS, remote_shell)
     return shells | dict.fromkeys(DAEMON_FOLDERS, folder)

@@ -111,7 +111,9 @@ def table(align: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
 def text(paper: str, **parts: str) -> str:
     """The words of the report on a paper, with tables and numbers in their places."""
-    words = resources.files(__package__).joinpath(f"{paper}.md").read_text("utf-8")
+    words = (
+        resources.files("isthmus.reproduce").joinpath(f"{paper}.md").read_text("utf-8")
+    )
     return words.format(**parts)
 
 

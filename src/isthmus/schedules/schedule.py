@@ -27,6 +27,7 @@ class Model(Protocol):
 
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of a schedule on this machine."""
+        ...
 
 
 class SizedCollective(NamedTuple):
