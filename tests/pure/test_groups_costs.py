@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from chains import links, run
-from isthmus.groups import scans, sorts, vm, vm_lanes
+from isthmus.groups import scans, sorts, vm, vm_batch
 from isthmus.groups.chain import from_size, rounds
 from isthmus.groups.dialogue import WORD_BYTES
 from isthmus.groups.encoding import encode
@@ -19,7 +19,7 @@ from isthmus.groups.hash_split import hash_split
 from isthmus.groups.jenkins import bin_of
 from isthmus.groups.radix import DIGIT_BITS
 from isthmus.groups.split import find, place, split
-from isthmus.groups.split_entry import GroupPlace, SplitEntry, in_lanes, number
+from isthmus.groups.split_entry import GroupPlace, SplitEntry, batched, number
 from sampling import LONG
 
 #: bytes that hash and radix may hold, however many processes there are
@@ -86,12 +86,12 @@ def test_hash_needs_log_squared_rounds_for_as_many_groups_as_processes(bins):
     """Ω(log² N) of the paper: after i iterations a chain of N / bins^i is left, and a
     scan of it takes ⌈log⌉ rounds, whatever the hash function. Also not many more."""
     for n in (16, 64, 256, 1024, *[4096, 16384] * LONG):
-        entries = in_lanes([SplitEntry(encode(i), b"", True, False) for i in range(n)])
+        entries = batched([SplitEntry(encode(i), b"", True, False) for i in range(n)])
         choose = partial(bin_of, bins=bins)
         talk = hash_split(
             from_size(np.arange(n), n), entries, hash_function=choose, bins=bins
         )
-        rounds_taken = int(vm_lanes.run(talk, n).rounds.max())
+        rounds_taken = int(vm_batch.run(talk, n).rounds.max())
         k, b = rounds(n), bins.bit_length() - 1
         least = sum(rounds(-(-n // bins**i)) for i in range(k))
         assert k * k / (2 * b) <= least <= rounds_taken <= 6 * k * (k / b + 1)
@@ -100,8 +100,8 @@ def test_hash_needs_log_squared_rounds_for_as_many_groups_as_processes(bins):
 def test_hash_needs_log_rounds_for_one_group():
     """Between log N and a constant multiple of log N."""
     for n in (16, 256, 4096):
-        entries = in_lanes([SplitEntry(encode(0), b"", True, False)] * n)
-        done = vm_lanes.run(hash_split(from_size(np.arange(n), n), entries), n)
+        entries = batched([SplitEntry(encode(0), b"", True, False)] * n)
+        done = vm_batch.run(hash_split(from_size(np.arange(n), n), entries), n)
         assert rounds(n) <= done.rounds.max() == 2 * rounds(n) + 1
 
 
