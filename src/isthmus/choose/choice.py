@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 from typing import Any, TypeAlias
 
@@ -20,6 +19,7 @@ import numpy as np
 from ..algorithms.parts.stages import stage_for
 from ..collectives.collective import (
     BETWEEN,
+    BLOCKS,
     INSIDE,
     NOTHING,
     VECTOR,
@@ -99,8 +99,9 @@ def choice(
         return Choice(LIBRARY_NAME, "which is one call")
     if record.groups == INSIDE and record.name in OF_MPI:
         return _inside(record, sizes, machine, is_ordered, hosts)
-    if record.name in _ONLY:
-        return Choice(_ONLY[record.name], "as no rank knows all sizes")
+    only = _only_candidate(record)
+    if only is not None:
+        return Choice(only, "as no rank knows all sizes")
     costs = machine if isinstance(machine, Machine) else machine()
     if record.name not in OF_MPI:
         candidates = _claims(record, sizes, costs, is_ordered)
@@ -109,17 +110,19 @@ def choice(
     else:
         if record.combines and "m" not in sizes:
             sizes = _of_vector(record, sizes)
-        candidates = times.TIMES[record.name](record, sizes, costs, is_ordered)
+        candidates = times.candidates(record, sizes, costs, is_ordered)
     return _cheapest(candidates, _words(sizes))
 
 
-#: the only candidates where a rank knows too little of the sizes for any other
-_ONLY = {
-    "inter_gatherv": "linear",
-    "inter_scatterv": "linear",
-    "inter_alltoallv": "largest_first",
-    "multi_alltoallv": "rotated",
-}
+def _only_candidate(record: Collective) -> str | None:
+    """The algorithm where a rank knows too little of the sizes for a choice."""
+    if not record.is_irregular or record.name not in OF_MPI:
+        return None
+    if record.is_rooted:
+        return "linear"
+    if record.gives == BLOCKS:
+        return "largest_first" if record.groups == BETWEEN else "rotated"
+    return None
 
 
 def _of_vector(record: Collective, sizes: Sizes) -> Sizes:
@@ -180,19 +183,18 @@ def _inside(
         return Choice("ring", "which is one message each way")
     if largest > MAX_INT and (record.is_rooted or record.name in _FOR_GIANTS):
         return Choice(_FOR_GIANTS.get(record.name, own), f"{case}, more than an int")
-    contest: times.ContestOf
-    if record.is_rooted and hosts is not None:
-        contest = partial(_contest_on_unequal_hosts, record, hosts)
+    if hosts is not None and record.is_rooted:
         is_short = _is_short_on_links(largest, hosts)
-    elif record.name in times.CONTESTS:
-        contest = times.CONTESTS[record.name]
-    else:  # the library's call is as good as any on equal hosts
-        return Choice(LIBRARY_NAME, case, own)
+    elif record.is_rooted and record.name != "bcast":
+        return Choice(LIBRARY_NAME, case, own)  # as good as any on equal hosts
     if p <= 2 or is_short:
         return Choice(LIBRARY_NAME, case, own)
     costs = machine if isinstance(machine, Machine) else machine()
-    ours, library = contest(sizes, costs, is_ordered)
-    best = _if_clearly_faster(ours, library, case, costs)
+    if hosts is not None and record.is_rooted:
+        contest = _contest_on_unequal_hosts(record, sizes, costs, is_ordered, hosts)
+    else:
+        contest = times.contest(record, sizes, costs, is_ordered)
+    best = _if_clearly_faster(*contest, case, costs)
     # of equal estimates of an allgather the simpler algorithm
     is_left = record.name == "allgatherv" and best.name == LIBRARY_NAME
     return replace(best, own=own) if is_left else best
@@ -246,7 +248,7 @@ def _is_short_on_links(nbytes: int, hosts: Hosts) -> bool:
 
 
 def _contest_on_unequal_hosts(
-    record: Collective, hosts: Hosts, sizes: Sizes, machine: Machine, is_ordered: bool
+    record: Collective, sizes: Sizes, machine: Machine, is_ordered: bool, hosts: Hosts
 ) -> times.Contest:
     ours = _simulated(record.name, sizes, machine, is_ordered, hosts)
     if record.gives != VECTOR:

@@ -19,15 +19,13 @@ from ..algorithms.alltoallv import digits
 from ..algorithms.moving_entry import EXTRA_ROUNDS
 from ..algorithms.parts.patterns import log2
 from ..algorithms.parts.stages import stage_for
-from ..collectives.collective import VECTOR, Collective, Sizes
+from ..collectives.collective import BLOCK, SEVERAL, VECTOR, Collective, Sizes
 from ..collectives.known import Equal, Group, listed
 from ..cost.machine import LibraryCalls, Machine
 from ..schedules.registry import find
 from . import estimate
 
 Times: TypeAlias = dict[str, float]
-#: the times of candidates, from sizes and a machine; if the flag is set, only of
-#: algorithms that combine in rank order
 TimesOf: TypeAlias = Callable[[Collective, Sizes, Machine, bool], Times]
 #: the times of candidates inside a group, and that of the MPI library's own call
 Contest: TypeAlias = tuple[Times, float]
@@ -193,17 +191,21 @@ def _allgather_several(
     return times
 
 
-#: the candidates between groups, and among several, by the names of collectives
-TIMES: dict[str, TimesOf] = {
-    **dict.fromkeys(("inter_bcast", "inter_reduce"), _rooted_vector),
-    **dict.fromkeys(("inter_gather", "inter_scatter"), _rooted_blocks),
-    **dict.fromkeys(("inter_allgather", "inter_allgatherv"), _allgather_between),
-    "inter_allreduce": _reduction,
-    "inter_reduce_scatter": _reduction,
-    "inter_reduce_scatter_block": _reduction,
-    "inter_alltoall": _alltoall_between,
-    "multi_allgatherv": _allgather_several,
-}
+def candidates(
+    record: Collective, sizes: Sizes, machine: Machine, is_ordered: bool
+) -> Times:
+    """The candidates between groups, or among several; if `is_ordered`, those that
+    combine in rank order."""
+    times_of: TimesOf = _alltoall_between
+    if record.groups == SEVERAL:
+        times_of = _allgather_several
+    elif record.is_rooted:
+        times_of = _rooted_vector if record.gives == VECTOR else _rooted_blocks
+    elif record.combines:
+        times_of = _reduction
+    elif record.gives == BLOCK:
+        times_of = _allgather_between
+    return times_of(record, sizes, machine, is_ordered)
 
 
 # -- inside a group, beside the MPI library's own call
@@ -274,8 +276,10 @@ def _exchanges(p: int, k: int, machine: Machine) -> Times:
 
 def _by_digits(p: int, k: int, machine: Machine, radix: int) -> float:
     """The time of a round for each digit, with a message for each of its values."""
-    rounds = [[len(ways) for _, ways in level] for level in digits(p, radix)]
-    return sum(_round(machine, len(x), sum(x) * k * machine.far) for x in rounds)
+    rounds = digits(p, radix)
+    messages = [len(ways) for level in rounds for _, ways in level]
+    in_one = _round(machine, len(messages), sum(messages) * k * machine.far)
+    return in_one + (len(rounds) - 1) * (machine.alpha - machine.gap)
 
 
 def _best_radix(times: Times) -> Times:
@@ -311,11 +315,15 @@ def asks(p: int, machine: Machine) -> bool:
     return least < MARGIN * times["rotated"]
 
 
-#: the candidates inside a group, where the library's own call is one of them
-CONTESTS: dict[str, ContestOf] = {
-    "allgatherv": _allgather,
-    "bcast": _bcast,
-    "allreduce": _allreduce,
-    "reduce_scatter": _reduce_scatter,
-    "alltoall": _alltoall,
-}
+def contest(
+    record: Collective, sizes: Sizes, machine: Machine, is_ordered: bool
+) -> Contest:
+    """The candidates inside a group of equal hosts, and the library's own call."""
+    contest_of: ContestOf = _alltoall
+    if record.gives == BLOCK:
+        contest_of = _allgather
+    elif record.is_rooted:
+        contest_of = _bcast
+    elif record.combines:
+        contest_of = _allreduce if record.gets == VECTOR else _reduce_scatter
+    return contest_of(sizes, machine, is_ordered)

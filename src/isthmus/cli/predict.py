@@ -11,13 +11,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..choose.choice import LIBRARY_NAME
 from ..collectives.collective import BETWEEN, INSIDE, VECTOR, Collective
 from ..collectives.records import operations, record_of
 from ..cost.placement import on_nodes
 from ..predict.case import Case
 from ..predict.predict import (
     LIBRARY_ALGORITHM,
-    LIBRARY_CALL_NAME,
     Answer,
     answer,
     candidates,
@@ -125,7 +125,7 @@ def _notes(prediction: Answer) -> list[str]:
         notes.append(
             f"gain: over {LIBRARY_ALGORITHM}, what MPI libraries do between groups."
         )
-    if prediction.chosen == LIBRARY_CALL_NAME:
+    if prediction.chosen == LIBRARY_NAME:
         notes.append("isthmus's choice is the MPI library's own call.")
     elif len(prediction.case.groups) == 1 and prediction.chosen is not None:
         notes.append(

@@ -185,6 +185,15 @@ class Machine:
             raise ValueError(f"the machine has fewer hosts than {n} ranks")
         return units
 
+    def reached(self, n: int) -> Machine:
+        """The machine of n ranks, without the levels that none of their messages
+        reaches."""
+        if self.flat:
+            return self
+        inner = sum(bool(unit.any()) for unit in self.units(n))
+        outermost = replace(self.levels[inner], size=None)
+        return replace(self, levels=(*self.levels[:inner], outermost))
+
     def placed(self, placement: tuple[int, ...]) -> Machine:
         """The machine with its ranks in the innermost units of a placement."""
         return replace(self, placement=placement)

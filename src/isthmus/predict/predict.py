@@ -7,20 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..choose.choice import choice
-from ..cost.machine import AlphaBeta, Machine
+from ..choose.choice import LIBRARY_NAME, choice
+from ..cost.machine import Machine
 from ..schedules.ir import Pieces
 from ..schedules.registry import algorithms
-from ..schedules.schedule import Model, Schedule
+from ..schedules.schedule import Schedule
 from .case import Case
-from .times import Row, formula, has_formula, limit, line, simulated, startups
+from .times import Row, formula, has_formula, limit, simulated, startups
 
 #: the algorithm of MPI libraries between two groups
 LIBRARY_ALGORITHM = "root_gathering_sequential"
 #: sends and receives of all algorithms together that are simulated for an answer
 DEFAULT_MAX_ENDS = 20_000_000
-#: the MPI library's own call, whose messages are unknown; also as a stage
-LIBRARY_CALL_NAME = "library"
 #: times that differ by a smaller part are called equal
 EQUAL_TIME_PART = 0.01
 #: of the algorithms with equal times
@@ -49,14 +47,14 @@ def _names(case: Case) -> Iterator[str]:
     stages = [
         entry.name
         for entry in algorithms("allgatherv")
-        if entry.name != LIBRARY_CALL_NAME and not entry.node_memory
+        if entry.name != LIBRARY_NAME and not entry.node_memory
     ]
     for entry in algorithms(case.collective):
         if entry.node_memory and not case.per_node:
             continue
         if entry.staged:
             yield from (f"{entry.name}+{stage}" for stage in stages)
-        elif entry.name != LIBRARY_CALL_NAME:
+        elif entry.name != LIBRARY_NAME:
             yield entry.name
 
 
@@ -86,33 +84,27 @@ def weight(case: Case, name: str, max_ends: int) -> int:
 
 
 def candidates(
-    case: Case, model: Model, max_ends: int = DEFAULT_MAX_ENDS
+    case: Case, model: Machine, max_ends: int = DEFAULT_MAX_ENDS
 ) -> dict[str, int]:
     """The algorithms that work for the groups, lightest first, and their weights."""
-    weights = {}
-    chosen = default(case, model)
-    for name in (
-        *_names(case),
-        *([chosen] if chosen not in (None, LIBRARY_CALL_NAME) else []),
-    ):
+    weights, chosen = {}, default(case, model)
+    own = [chosen] if chosen not in (None, LIBRARY_NAME) else []
+    for name in (*_names(case), *own):
         # A stage may be for certain sizes of groups only.
         with suppress(ValueError):
             weights[name] = weight(case, name, max_ends)
     return dict(sorted(weights.items(), key=lambda item: item[1]))
 
 
-def default(case: Case, model: Model) -> str | None:
-    """The algorithm that isthmus chooses.
+def default(case: Case, model: Machine) -> str | None:
+    """The algorithm that isthmus chooses; None on nodes of several processes, where a
+    communicator tries candidates.
 
-    The MPI library's own call is a candidate on a measured machine only; of another
-    machine the messages between far ranks count.
+    The MPI library's own call is a candidate on a measured machine only.
     """
     if case.per_node > 1:
         return None
-    if not isinstance(model, Machine) or model.library is None:
-        model = AlphaBeta(*line(case, model))
-    algorithm = choice(case.record, case.sizes, model)
-    return None if algorithm is None else algorithm.name
+    return choice(case.record, case.sizes, model.reached(sum(case.groups))).name
 
 
 def _equal_algorithms(rows: Sequence[Row]) -> str:
@@ -126,7 +118,7 @@ def _equal_algorithms(rows: Sequence[Row]) -> str:
     return f" Within {EQUAL_TIME_PART:.0%} of it: {named_words}."
 
 
-def why(case: Case, model: Model, rows: Sequence[Row], limit_seconds: float) -> str:
+def why(case: Case, model: Machine, rows: Sequence[Row], limit_seconds: float) -> str:
     """The reason why the best algorithm beats the library's, or the worst."""
     best = rows[0]
     reference = next((r for r in rows if r.name == LIBRARY_ALGORITHM), rows[-1])
@@ -160,7 +152,7 @@ def _ratio_words(larger: float, smaller: float) -> str:
 
 def rows(
     case: Case,
-    model: Model,
+    model: Machine,
     max_ends: int = DEFAULT_MAX_ENDS,
     weights: Mapping[str, int] | None = None,
 ) -> Iterator[Row]:
@@ -180,7 +172,7 @@ def rows(
             yield formula(case, model, name)
 
 
-def answer(case: Case, model: Model, unsorted_rows: Iterable[Row]) -> Answer:
+def answer(case: Case, model: Machine, unsorted_rows: Iterable[Row]) -> Answer:
     """The algorithms in order, beside the limit and the library's algorithm."""
     # Of equal times, the algorithm with fewer messages comes first.
     sorted_rows = sorted(unsorted_rows, key=lambda r: (r.time, r.messages or 0))
@@ -200,6 +192,6 @@ def answer(case: Case, model: Model, unsorted_rows: Iterable[Row]) -> Answer:
     )
 
 
-def predict(case: Case, model: Model, max_ends: int = DEFAULT_MAX_ENDS) -> Answer:
+def predict(case: Case, model: Machine, max_ends: int = DEFAULT_MAX_ENDS) -> Answer:
     """The times of every algorithm on a machine, best first, and why the best wins."""
     return answer(case, model, rows(case, model, max_ends))
