@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Console
 
 from ..bench import worker
 from ..bench.environment import Software
 from ..bench.job import BenchJob
-from ..bench.outcome import Outcome
+from ..bench.launch import MAX_SILENT_SECONDS, Start, Work, run
+from ..bench.outcome import Outcome, ProgressReport
 from ..bench.place import Place
 from ..bench.record import Record
 from ..bench.table import Comparison, RegretTable
 from .terminal import ProgressDisplay
+
+
+def results_of(
+    work: Work,
+    job: Any,
+    n: int,
+    progress: ProgressDisplay,
+    start: Start,
+    limit: float = MAX_SILENT_SECONDS,
+) -> list[Any]:
+    """The results of work on n ranks, in the only process that collects results."""
+    results: list[Any] = []
+
+    def receive(message: Any) -> None:
+        if isinstance(message, ProgressReport):
+            progress(*message)
+        else:
+            results.append(message)
+
+    run(work, job, n, receive, limit, start)
+    return results
 
 
 class LiveRecord(Record):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from ..bench import job as jobs, timelines
 from ..bench.job import BenchCase, planned
-from ..bench.launch import run
-from ..bench.outcome import ProgressReport
 from ..bench.place import place
 from ..cost.recorded import timeline
 from ..cost.timeline import Timeline
@@ -21,6 +19,7 @@ from ..export import chrome
 from ..units import show_bytes, show_time
 from . import simulate as sim
 from .files import check_file, check_picture, save
+from .measured import results_of
 from .options import (
     DEFAULT_LAB_RATE,
     Hosts,
@@ -139,27 +138,19 @@ def record(
     path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
     (check_file if path.suffix in (".json", ".html") else check_picture)(path)
     simulation = simulated(case, algorithm, machine) if machine is not None else None
-    recorded_runs: list[timelines.RecordedRuns] = []
     job = timelines.RecordingJob(case, algorithm, runs)
     with (
         ended_in_order(),
         place(lab, rate, lab_name) as run_place,
         ProgressDisplay(Console(stderr=True), has_many_steps=True) as progress,
     ):
-
-        def receive(message: Any) -> None:
-            if isinstance(message, ProgressReport):
-                progress(*message)
-            else:
-                recorded_runs.append(message)
-
-        run(
+        recorded_runs: list[timelines.RecordedRuns] = results_of(
             timelines.measure,
             job,
             sum(sizes),
-            receive,
-            SILENCE_LIMIT_SECONDS,
+            progress,
             run_place.start,
+            SILENCE_LIMIT_SECONDS,
         )
     if not recorded_runs:
         return

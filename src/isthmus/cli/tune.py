@@ -14,8 +14,6 @@ from rich.table import Table
 
 from ..bench import predictions
 from ..bench.environment import load
-from ..bench.launch import Start, run
-from ..bench.outcome import ProgressReport
 from ..bench.place import place as open_place
 from ..bench.predictions import AutoChoice, MeasuredTime
 from ..bench.tune import TuningResult, measure
@@ -31,6 +29,7 @@ from ..choose.tuning import (
 from ..launch.mpiexec import own_rank
 from ..units import show_bytes, show_time
 from .files import check_file, check_picture, save
+from .measured import results_of
 from .options import DEFAULT_LAB_RATE, Named, check_processes
 from .terminal import ProgressDisplay, ended_in_order
 
@@ -202,26 +201,6 @@ def _warn_of_load(console: Console) -> None:
         console.print(words, highlight=False, soft_wrap=True)
 
 
-def _measure(
-    n: int, seconds: float, progress: ProgressDisplay, start: Start
-) -> TuningResult | None:
-    """The result of a tuning, in the only process that collects results."""
-    results: list[TuningResult] = []
-
-    def receive(message: TuningResult | ProgressReport) -> None:
-        if isinstance(message, ProgressReport):
-            progress(*message)
-        else:
-            results.append(message)
-
-    if own_rank() is not None:
-        from ..bench.stand import world_size
-
-        n = world_size()
-    run(measure, seconds, n, receive, start=start)
-    return results[0] if results else None
-
-
 def tune(
     n: Annotated[
         int, typer.Option("-n", metavar="N", help="processes to start", min=2)
@@ -273,9 +252,14 @@ def tune(
         open_place(None, DEFAULT_LAB_RATE, lab_name) as tuning_place,
         ProgressDisplay(console) as progress,
     ):
-        result = _measure(n, seconds, progress, tuning_place.start)
-    if result is None:
+        if own_rank() is not None:
+            from ..bench.stand import world_size
+
+            n = world_size()
+        results = results_of(measure, seconds, n, progress, tuning_place.start)
+    if not results:
         return
+    result: TuningResult = results[0]
     _write(console, result, output)
     rows = _print(console, result)
     if plot is not None:

@@ -26,7 +26,7 @@ from .palette import (
     groups_of,
     nodes_of,
 )
-from .sheet import rows_of
+from .sheet import in_words, rows_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,18 +137,14 @@ def _axes(chart: Chart, depth: float) -> None:
     axes.spines["bottom"].set(color=FAINT, position=("outward", 3))
 
 
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'s' * (n != 1)}"
-
-
 def _heading(timeline: Timeline, groups: list[RankGroup]) -> str:
     """The whole time, the share in which ports idle, and counts, as text."""
     size, unit = _scale(timeline.time)
     ranks = " + ".join(str(len(g.ranks)) for g in groups)
-    messages = _count(int(timeline.messages.sum()), "message")
+    messages = in_words(int(timeline.messages.sum()), "message")
     return (
         f"{timeline.time / size:.4g} {unit}, ports idle {timeline.idle:.0%} of it"
-        f"     {ranks} ranks, {_count(timeline.rounds, 'round')}, {messages}"
+        f"     {ranks} ranks, {in_words(timeline.rounds, 'round')}, {messages}"
     )
 
 

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..schedules.ir import Data, Library, Local, Pieces, Recv, Round, Send
-from ..schedules.program import data_of
+from ..schedules.ir import Library, Local, Recv, Round, Send
+from ..schedules.program import data_of, in_node
 from ..schedules.schedule import Schedule
 from ..verify.matcher import Matcher, Rank
 from .palette import nodes_of
@@ -44,13 +44,6 @@ class StepEvents:
     then: tuple[RankStep, ...]
     #: the numbers of the nodes whose ranks meet
     meetings: tuple[int, ...]
-
-
-def in_node(data: Data) -> bool:
-    """Whether data lie in the memory of a node."""
-    if isinstance(data, Pieces):
-        return data.buf == "node"
-    return any(s.buf == "node" for s in data)
 
 
 def _takes_time(r: Round) -> bool:

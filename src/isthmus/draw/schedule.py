@@ -25,6 +25,7 @@ from .sheet import (
     Sheet,
     blank_sheet,
     combined,
+    in_words,
     runs,
 )
 from .steps import MessagePicture, NodeMemoryStep, StepPicture, steps
@@ -209,16 +210,12 @@ def _node_words(sheet: Sheet, all_steps: Sequence[StepPicture]) -> list[str]:
     return words
 
 
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'s' * (n != 1)}"
-
-
 def _size(group: RankGroup, contributions: list[np.ndarray]) -> str:
     """The number of a group's ranks, and of the elements of each, as text."""
     counts = sorted({len(contributions[r]) for r in group.ranks})
-    amount = f"{_count(counts[-1], 'element')}"
+    amount = f"{in_words(counts[-1], 'element')}"
     amount = f"{amount} each" if len(counts) == 1 else f"{counts[0]} to {amount}"
-    return f"{group.short}: {_count(len(group.ranks), 'rank')}, {amount}"
+    return f"{group.short}: {in_words(len(group.ranks), 'rank')}, {amount}"
 
 
 def _headings(
@@ -265,7 +262,7 @@ def _heading(step: StepPicture) -> str:
         kinds += ["sums"] * any(x.is_reduction for x in step.node_steps)
         return " and ".join(kinds) or "meeting"
     longest = max(len(m.data) for m in step.messages)
-    return f"{_count(len(step.messages), 'message')}, longest {longest}"
+    return f"{in_words(len(step.messages), 'message')}, longest {longest}"
 
 
 def _steps_with_columns(n: int) -> list[int | None]:
@@ -312,7 +309,7 @@ def figure(schedule: Schedule) -> Figure:
     for column, k in enumerate(columns, 1):
         middle = sheet.x(column) + sheet.cell / 2
         if k is None:
-            left_out = _count(len(all_steps) - MAX_STEP_COLUMNS, "step")
+            left_out = in_words(len(all_steps) - MAX_STEP_COLUMNS, "step")
             sheet.text(middle, head + 0.07, f"… {left_out} …", 8, color=FAINT)
             continue
         _column(sheet, column, all_steps[k], all_steps[k - 1] if k else first)

@@ -143,6 +143,11 @@ class Sheet:
                 self.text(left + width / 2, y - 0.005, name, 6.5, color=on(colour))
 
 
+def in_words(n: int, noun: str) -> str:
+    """A number of things, in words."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
 def combined(marks: np.ndarray) -> np.ndarray:
     """The number of contributions combined in each element."""
     if "who" not in (marks.dtype.names or ()):

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..schedules.ir import Data, Library, Reduce, Round
+from ..schedules.program import in_node
 from ..schedules.schedule import Schedule
 from ..verify.marks import Memory, blank, combine
 from ..verify.verify import memories
 from . import order
-from .order import MatchedMessage, RankStep, in_node
+from .order import MatchedMessage, RankStep
 from .palette import nodes_of
 
 

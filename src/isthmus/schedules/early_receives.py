@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .ir import Data, Pieces, Recv, Round, Span
-from .program import data_of
+from .program import data_of, in_node
 
 #: the most rounds by which a receive is posted before its own
 MAX_ROUNDS_AHEAD = 4
@@ -77,13 +77,6 @@ def _meets_one(x: Pieces, s: Span) -> bool:
     return _meet_many(single, x)
 
 
-def _in_node(data: Data) -> bool:
-    """Whether data lie in the memory that the ranks of a node share."""
-    if isinstance(data, Pieces):
-        return data.buf == "node"
-    return any(s.buf == "node" for s in data)
-
-
 def posting(rounds: Sequence[Round], window: int = MAX_ROUNDS_AHEAD) -> list[list[int]]:
     """The round in which to post each receive, by the receive's own round.
 
@@ -98,7 +91,7 @@ def posting(rounds: Sequence[Round], window: int = MAX_ROUNDS_AHEAD) -> list[lis
         post_rounds_of_round = []
         for c in (c for c in r.comm if isinstance(c, Recv)):
             post_round, earliest_allowed = k, max(k - window, earliest.get(c.frm, 0))
-            is_in_node = _in_node(c.data)
+            is_in_node = in_node(c.data)
             while post_round > earliest_allowed and not touched[post_round - 1].meets(
                 c.data
             ):

@@ -432,6 +432,13 @@ def data_of(r: Round) -> Iterator[Data]:
         yield (s.src, s.dst)
 
 
+def in_node(data: Data) -> bool:
+    """Whether data lie in the memory that the ranks of a node share."""
+    if isinstance(data, Pieces):
+        return data.buf == "node"
+    return any(s.buf == "node" for s in data)
+
+
 def buffer_size(rounds: Iterable[Round], buf: str) -> int:
     """The number of elements that a buffer must have for the rounds.
 
