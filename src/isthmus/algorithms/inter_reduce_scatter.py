@@ -94,10 +94,8 @@ def _scattered(
     r: Index, here: Side, there: Side, scheme_for: Callable[[int], Scheme]
 ) -> Program:
     """Reduce into shares inside each group, then hand over the wanted blocks."""
-    schemes, wanted = (
-        (scheme_for(here.n), scheme_for(there.n)),
-        (here.blocks, there.blocks),
-    )
+    schemes = (scheme_for(here.n), scheme_for(there.n))
+    wanted = (here.blocks, there.blocks)
     return sums_across(
         r, here, there, here.blocks.total, schemes, wanted, Span("recv", 0, 0)
     )

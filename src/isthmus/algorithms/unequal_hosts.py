@@ -43,10 +43,8 @@ def fastest_node_first(p: int, root: int, size: int, hosts: Hosts | None) -> Edg
     edges: Edges = []
     other_ranks = (r for r in range(p) if r != root)
     for target in sorted(other_ranks, key=lambda r: (own[r], place[r], r)):
-        is_near, port_time = (
-            node[ranks_with_data] == node[target],
-            port_free[node[ranks_with_data]],
-        )
+        is_near = node[ranks_with_data] == node[target]
+        port_time = port_free[node[ranks_with_data]]
         starts = np.where(is_near, free, np.maximum(free, port_time))
         ends = starts + hosts.times(
             ranks_with_data, np.full_like(ranks_with_data, target), size
@@ -59,10 +57,8 @@ def fastest_node_first(p: int, root: int, size: int, hosts: Hosts | None) -> Edg
         free[i] = ends[i]
         if node[source] != node[target]:
             port_free[node[source]] = starts[i] + hosts.wire(source, size)
-        ranks_with_data, free = (
-            np.append(ranks_with_data, target),
-            np.append(free, ends[i]),
-        )
+        ranks_with_data = np.append(ranks_with_data, target)
+        free = np.append(free, ends[i])
     return edges
 
 

@@ -34,13 +34,11 @@ if TYPE_CHECKING:
     from ..cost.timeline import Timeline
 
 # inches
-GANTT_WIDTH, GANTT_LEFT, GANTT_RIGHT, GANTT_TOP, GANTT_BOTTOM = (
-    10.0,
-    0.85,
-    0.3,
-    0.75,
-    0.92,
-)
+GANTT_WIDTH = 10.0
+GANTT_LEFT = 0.85
+GANTT_RIGHT = 0.3
+GANTT_TOP = 0.75
+GANTT_BOTTOM = 0.92
 #: the width of the whole time
 GANTT_TIME_WIDTH = GANTT_WIDTH - GANTT_LEFT - GANTT_RIGHT
 GANTT_ROWS_HEIGHT, MAX_GANTT_ROW, MIN_GANTT_ROW = 7.0, 0.34, 0.03

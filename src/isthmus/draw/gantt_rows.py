@@ -134,11 +134,9 @@ def busy(e: Events, total: float) -> tuple[np.ndarray, ...]:
     is_last_at_its_time = np.append(
         (rank[1:] != rank[:-1]) | (time[1:] != time[:-1]), True
     )
-    rank, time, level = (
-        rank[is_last_at_its_time],
-        time[is_last_at_its_time],
-        np.minimum(level[is_last_at_its_time], 2),
-    )
+    rank = rank[is_last_at_its_time]
+    time = time[is_last_at_its_time]
+    level = np.minimum(level[is_last_at_its_time], 2)
     is_change = np.append(True, (rank[1:] != rank[:-1]) | (level[1:] != level[:-1]))
     rank, time, level = rank[is_change], time[is_change], level[is_change]
     is_busy = np.flatnonzero(level > 0)

@@ -242,10 +242,8 @@ def _frame(sheet: Sheet, k: int) -> None:
     width = sheet.figure.get_figwidth()
     style: dict[str, Any] = {"facecolor": "none", "edgecolor": FAINT, "lw": 0.9}
     shape = f"round,pad=0,rounding_size={NODE_BOX_MARGIN}"
-    corner, size = (
-        (0.08, low - NODE_BOX_MARGIN),
-        (width - 0.16, top - low + 2 * NODE_BOX_MARGIN),
-    )
+    corner = (0.08, low - NODE_BOX_MARGIN)
+    size = (width - 0.16, top - low + 2 * NODE_BOX_MARGIN)
     sheet.axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=shape, **style))
     is_tall = top - low > 1.5 * SHEET_ROW
     x, font_size, rotation = (0.22, 8.5, 90) if is_tall else (0.3, 6, 0)

@@ -14,15 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # inches
-(
-    SPEED_ROW,
-    SPEED_BAR,
-    SPEED_LEFT,
-    SPEED_RIGHT,
-    SPEED_TOP,
-    SPEED_BOTTOM,
-    SPEED_LONGEST_BAR,
-) = 0.62, 0.2, 1.45, 1.0, 0.8, 0.2, 4.6
+SPEED_ROW = 0.62
+SPEED_BAR = 0.2
+SPEED_LEFT = 1.45
+SPEED_RIGHT = 1.0
+SPEED_TOP = 0.8
+SPEED_BOTTOM = 0.2
+SPEED_LONGEST_BAR = 4.6
 LIBRARY_COLOUR, OUR_COLOUR = "#b9b9b9", "#e6550d"
 
 
@@ -49,10 +47,8 @@ def figure(title: str, subtitle: str, pairs: list[SpeedRow]) -> Figure:
     """A row of two bars for each measurement; the longer time takes the full width."""
     from matplotlib.figure import Figure
 
-    width, height = (
-        SPEED_LEFT + SPEED_LONGEST_BAR + SPEED_RIGHT,
-        SPEED_TOP + SPEED_BOTTOM + SPEED_ROW * len(pairs),
-    )
+    width = SPEED_LEFT + SPEED_LONGEST_BAR + SPEED_RIGHT
+    height = SPEED_TOP + SPEED_BOTTOM + SPEED_ROW * len(pairs)
     picture = Figure(figsize=(width, height))
     axes = picture.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(0, width), ylim=(0, height))

@@ -65,10 +65,8 @@ def _messages(timeline: Timeline, groups: tuple[int, ...]) -> Iterator[dict[str,
     columns = (e.source, e.target, e.size, e.round, e.start, e.end)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for i, (source, target, size, k, start, end) in enumerate(rows):
-        ts, dur = (
-            start * MICROSECONDS_PER_SECOND,
-            (end - start) * MICROSECONDS_PER_SECOND,
-        )
+        ts = start * MICROSECONDS_PER_SECOND
+        dur = (end - start) * MICROSECONDS_PER_SECOND
         # the arrow's ends lie well inside slices: at an edge, a viewer may take the
         # neighbouring slice
         sender = (source, target, f"to {target}", {"ph": "s"}, 0.25)

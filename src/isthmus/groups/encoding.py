@@ -15,20 +15,16 @@ import numpy as np
 
 from .compare import Code, Compare, Compared, has_comparison
 
-_NONE_TAG, _STR_TAG, _BYTES_TAG, _TUPLE_TAG, _OTHER_TAG = (
-    b"\x01",
-    b"\x20",
-    b"\x30",
-    b"\x40",
-    b"\x50",
-)
-_MINUS_INFINITY, _NEGATIVE_TAG, _ZERO_TAG, _POSITIVE_TAG, _INFINITY = (
-    b"\x10",
-    b"\x11",
-    b"\x12",
-    b"\x13",
-    b"\x14",
-)
+_NONE_TAG = b"\x01"
+_STR_TAG = b"\x20"
+_BYTES_TAG = b"\x30"
+_TUPLE_TAG = b"\x40"
+_OTHER_TAG = b"\x50"
+_MINUS_INFINITY = b"\x10"
+_NEGATIVE_TAG = b"\x11"
+_ZERO_TAG = b"\x12"
+_POSITIVE_TAG = b"\x13"
+_INFINITY = b"\x14"
 #: below every kind, so a tuple comes before its continuations
 _END_OF_TUPLE = b"\x00"
 #: a zero byte is written as two bytes, so that nothing in a string reads as its end

@@ -53,10 +53,8 @@ def hash_split(
             group = masked(chain, is_ready)
             if entry.reorder:
                 group = yield from by_sort(group, b"", entry.key, bitonic)
-            finished, chain = (
-                pick(is_ready, group, finished),
-                masked(chain, is_ready ^ True),
-            )
+            finished = pick(is_ready, group, finished)
+            chain = masked(chain, is_ready ^ True)
         if not any_process(chain.size > 0):
             return placed(finished)
         if iteration == max_iterations:

@@ -62,10 +62,8 @@ def bitonic(
                 partner = pick(paired, partner, None)
                 (other,) = yield ExchangeStep(((partner, item),), (partner,))
                 item = where(paired, half_of, (item, other, first == ascending), item)
-            low_rank, n = (
-                pick(first, low_rank, low_rank + half),
-                pick(first, half, n - half),
-            )
+            low_rank = pick(first, low_rank, low_rank + half)
+            n = pick(first, half, n - half)
     return item
 
 
@@ -77,9 +75,7 @@ def _halves(link: ChainLink) -> list[tuple[int, int, bool]]:
         stretches.append((low_rank, n, ascending))
         half = n // 2
         first = link.rank < low_rank + half
-        low_rank, n = (
-            pick(first, low_rank, low_rank + half),
-            pick(first, half, n - half),
-        )
+        low_rank = pick(first, low_rank, low_rank + half)
+        n = pick(first, half, n - half)
         ascending = ascending ^ first
     return stretches

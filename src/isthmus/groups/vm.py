@@ -166,11 +166,9 @@ class _DialogueMachine:
     ) -> None:
         """Carry a value from sender to receiver, and count the message."""
         if sender is not receiver:
-            size, sender_tally, receiver_tally = (
-                nbytes(value),
-                sender.tally,
-                receiver.tally,
-            )
+            size = nbytes(value)
+            sender_tally = sender.tally
+            receiver_tally = receiver.tally
             sender_tally.messages += 1
             sender_tally.bytes += size
             transfer_time = self.alpha + self.beta * size

@@ -104,11 +104,9 @@ class BatchRun:
         received, incoming = [], []
         for source in step.recvs:
             is_receiver = source >= 0
-            value, size, unmatched = (
-                None,
-                np.zeros(self.n, np.int64),
-                _count(is_receiver),
-            )
+            value = None
+            size = np.zeros(self.n, np.int64)
+            unmatched = _count(is_receiver)
             for (target, x), sent in zip(step.sends, sizes, strict=True):
                 is_matched = is_receiver & (target.take(source) == ranks)
                 count = _count(is_matched)

@@ -56,10 +56,8 @@ def environment(pid: int) -> list[bytes]:
     A process has no environment to read while a program begins or ends, so reading is
     repeated, until the environment appears or the process has left the lab.
     """
-    process, deadline = (
-        Path(f"/proc/{pid}"),
-        time.monotonic() + SECONDS_TO_SHOW_ENVIRONMENT,
-    )
+    process = Path(f"/proc/{pid}")
+    deadline = time.monotonic() + SECONDS_TO_SHOW_ENVIRONMENT
     while _identity(process / "ns" / "net") and time.monotonic() < deadline:
         with suppress(OSError):
             if variables := (process / "environ").read_bytes():

@@ -158,10 +158,8 @@ def meet(
     matched = match(
         sources, wanted, wanted_by, block=block, one_group=one_group, combine=combine
     )
-    targets_of_rows, rows = (
-        wanted_by[matched.wanted],
-        np.stack((matched.start, matched.size), 1),
-    )
+    targets_of_rows = wanted_by[matched.wanted]
+    rows = np.stack((matched.start, matched.size), 1)
     return Matches(
         split_by(matched.owner, np.column_stack((rows, targets_of_rows))),
         split_by(targets_of_rows, np.column_stack((rows, matched.owner))),

@@ -27,13 +27,11 @@ from ..distributions import PAPER_DISTRIBUTIONS, counts
 from ..schedules.schedule import Model, Schedule
 
 #: the ways of an allgather, as figures and tables name them
-LINEAR_RING, FIXED_BLOCKS, BEST_BLOCKS, CIRCULANT_WAY, CIRCULANT_BOUND = (
-    "linear ring",
-    "blocked ring, fixed B",
-    "blocked ring, best B",
-    "circulant",
-    "circulant, bound",
-)
+LINEAR_RING = "linear ring"
+FIXED_BLOCKS = "blocked ring, fixed B"
+BEST_BLOCKS = "blocked ring, best B"
+CIRCULANT_WAY = "circulant"
+CIRCULANT_BOUND = "circulant, bound"
 #: the way for ranks that are dealt out to the nodes in turn, and those beside it
 NODE_RING = "node ring, best B"
 DEALT_WAYS = LINEAR_RING, BEST_BLOCKS, NODE_RING

@@ -258,10 +258,8 @@ def _growing(forth: list[Round], slots: dict[int, int]) -> Program:
         for message in forward_round.comm:
             assert not isinstance(message, Library)
             (piece,) = message.data
-            sum_span, arrived = (
-                Span("node", slots[piece.start], piece.size),
-                Span("tmp", 0, piece.size),
-            )
+            sum_span = Span("node", slots[piece.start], piece.size)
+            arrived = Span("tmp", 0, piece.size)
             if isinstance(message, Recv):
                 comm.append(Send(message.frm, (sum_span,)))
             else:
@@ -344,10 +342,8 @@ class Stream:
     def down(self, r: int) -> Program:
         """The broadcast from the root's "recv" to the "recv" of all leaves."""
         v, i, n = self.where(r)
-        own_vertex, own_lanes = (
-            self.vertex(v, sums=False),
-            range(i, self.shape.lanes, n),
-        )
+        own_vertex = self.vertex(v, sums=False)
+        own_lanes = range(i, self.shape.lanes, n)
 
         def passes(t: int) -> Iterator[tuple[bool, Span, Span]]:
             """Parts of step t: whether received by this rank, span, place in "node"."""
