@@ -25,6 +25,7 @@ from isthmus.bench.job import (
     contenders,
     must_move,
 )
+from isthmus.bench.operations import mpi_operations
 from isthmus.bench.outcome import Outcome, Result, lines
 from isthmus.bench.place import Place
 from isthmus.bench.record import Record
@@ -330,7 +331,7 @@ def test_what_a_call_through_isthmus_costs_is_no_regret():
 
 @pytest.mark.parametrize("groups", [(8, 8), (16,)])
 def test_every_operation_has_candidates_of_twelve_sizes(groups):
-    names = regret.operations(groups)
+    names = mpi_operations(len(groups))
     job = regret.regret_job(groups, names, regret.REGRET_BYTES, BenchJob((), (), ()))
     assert len(regret.REGRET_BYTES) == 12
     assert (min(regret.REGRET_BYTES), max(regret.REGRET_BYTES)) == (8, 4 << 20)

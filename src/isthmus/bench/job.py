@@ -145,6 +145,13 @@ def case(
     return BenchCase(label, op, a, b[0] if b else (), kind, each)
 
 
+def case_of_operation(op: str, groups: tuple[int, ...], each: int) -> BenchCase:
+    """A case whose label names the operation too, and whose kind is the operation."""
+    sized = case(op, groups, each)
+    label = op if op == "barrier" else f"{op}, {sized.label}"
+    return replace(sized, label=label, kind=op)
+
+
 def _redistribution(groups: tuple[int, ...], each: int, kind: str) -> BenchCase:
     """A case of a matrix of doubles; a rank of the first group has `each` bytes."""
     p, q = groups

@@ -16,10 +16,14 @@ REDISTRIBUTION = "redistribution"
 BY_HAND = ("isend", "gather_bcast")
 
 
+def mpi_operations(groups: int) -> list[str]:
+    """The operations of MPI inside one group or between two."""
+    return [name.lower() for name in operations(groups, on_mpi=True)]
+
+
 def measured(groups: int) -> list[str]:
     """The operations to be measured inside one group or between two."""
-    names = [name.lower() for name in operations(groups, on_mpi=True)]
-    return [*names, REDISTRIBUTION] if groups > 1 else names
+    return [*mpi_operations(groups), *([REDISTRIBUTION] if groups > 1 else [])]
 
 
 def is_vector(op: str) -> bool:

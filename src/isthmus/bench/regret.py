@@ -14,8 +14,8 @@ from statistics import fmean
 from ..schedules.names import WHERE
 from ..spelling import unknown
 from .bootstrap import Interval
-from .job import AUTO, NATIVE, BenchCase, BenchJob, case
-from .operations import REDISTRIBUTION, measured
+from .job import AUTO, NATIVE, BenchCase, BenchJob, case_of_operation
+from .operations import mpi_operations
 from .outcome import Line
 
 #: the bytes of a block or vector: from 8 B to 4 MiB in equal ratios, as powers of two
@@ -41,11 +41,6 @@ class Regret:
     interval: Interval
 
 
-def operations(groups: Sequence[int]) -> list[str]:
-    """The operations in which "auto" has candidates."""
-    return [op for op in measured(len(groups)) if op != REDISTRIBUTION]
-
-
 def regret_job(
     groups: tuple[int, ...],
     names: Sequence[str],
@@ -53,15 +48,13 @@ def regret_job(
     base_job: BenchJob,
 ) -> BenchJob:
     """The job of all sizes of each operation; a Barrier has the first size only."""
-    known = operations(groups)
+    known = mpi_operations(len(groups))
     cases = []
     for op in names:
         if op not in known:
             raise ValueError(unknown("operation", op, known, WHERE[len(groups)]))
         for each in sizes[:1] if op == "barrier" else sizes:
-            sized = case(op, groups, each)
-            label = op if op == "barrier" else f"{op}, {sized.label}"
-            cases.append(replace(sized, label=label, kind=op))
+            cases.append(case_of_operation(op, groups, each))
     return replace(
         base_job,
         groups=groups,

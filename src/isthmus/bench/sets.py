@@ -10,8 +10,8 @@ from ..distributions import PAPER_DISTRIBUTIONS, counts
 from ..reproduce import kang2019 as paper
 from ..spelling import unknown
 from ..units import DECIMAL_UNITS, show_bytes
-from .job import BenchCase, BenchJob, case
-from .operations import REDISTRIBUTION, is_vector, measured
+from .job import BenchCase, BenchJob, case, case_of_operation
+from .operations import is_vector, mpi_operations
 
 LAB_PROCESSES = 32
 #: bytes of a block
@@ -60,11 +60,6 @@ def _traff2008(scale: float) -> GroupedCases:
     return cases
 
 
-def _mpi_operations() -> list[str]:
-    """The operations between two groups that MPI has too."""
-    return [op for op in measured(2) if op != REDISTRIBUTION]
-
-
 def _silva1999(scale: float) -> GroupedCases:
     """Collectives between two groups of 16, all that Silva and Silva 1999 proposed and
     MPI took over. A vector is as long as the blocks of a group together.
@@ -72,7 +67,7 @@ def _silva1999(scale: float) -> GroupedCases:
     groups = LAB_PROCESSES // 2, LAB_PROCESSES // 2
     cases: GroupedCases = []
     for each in _scaled(SET_BLOCK_BYTES[:1], scale, 1):
-        for op in _mpi_operations():
+        for op in mpi_operations(2):
             size = groups[0] * each if is_vector(op) else each
             label = (
                 op if op == "barrier" else f"{op}, {show_bytes(size, DECIMAL_UNITS)}"
@@ -91,21 +86,19 @@ def _of_sizes(
     cases: GroupedCases = []
     for op, sizes in sizes_by_operation.items():
         for each in _scaled(sizes, scale, 1):
-            sized = case(op, groups, each)
-            label = op if op == "barrier" else f"{op}, {sized.label}"
-            cases.append((groups, replace(sized, label=label, kind=op)))
+            cases.append((groups, case_of_operation(op, groups, each)))
     return cases
 
 
 def _one_node(scale: float) -> GroupedCases:
     """All operations between two groups of 8: for a node of 16 cores."""
-    sizes = dict.fromkeys(_mpi_operations(), NODE_BLOCK_BYTES)
+    sizes = dict.fromkeys(mpi_operations(2), NODE_BLOCK_BYTES)
     return _of_sizes((8, 8), sizes | {"barrier": NODE_BLOCK_BYTES[:1]}, scale)
 
 
 def _four_a_host(scale: float) -> GroupedCases:
     """Short and long data between groups of 16: for 8 hosts with 4 ranks each."""
-    vectors = dict.fromkeys(filter(is_vector, _mpi_operations()), (4096, 983_040))
+    vectors = dict.fromkeys(filter(is_vector, mpi_operations(2)), (4096, 983_040))
     blocks = {"allgather": (4096, 96_000), "alltoall": (4096, 192_000)}
     return _of_sizes((16, 16), vectors | blocks, scale)
 

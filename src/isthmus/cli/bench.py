@@ -11,7 +11,7 @@ import typer
 from ..bench import job as jobs, regret as regrets, sets
 from ..bench.formats import osu
 from ..bench.job import BenchCase, BenchJob
-from ..bench.operations import BY_HAND, REDISTRIBUTION
+from ..bench.operations import BY_HAND, REDISTRIBUTION, mpi_operations
 from ..bench.place import place
 from ..collectives.records import record_of
 from ..cost.placement import MACHINE
@@ -106,7 +106,7 @@ def _regret_job(options: dict[str, str | None], base_job: BenchJob) -> BenchJob:
     check_processes(sum(groups))
     bytes_, op = options["--bytes"], options["--op"]
     sizes = [read_bytes(n) for n in bytes_.split(",")] if bytes_ else None
-    names = op.lower().split(",") if op else regrets.operations(groups)
+    names = op.lower().split(",") if op else mpi_operations(len(groups))
     job = regrets.regret_job(groups, names, sizes or regrets.REGRET_BYTES, base_job)
     for case in job.cases:
         check_memory(case)

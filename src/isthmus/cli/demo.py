@@ -12,7 +12,7 @@ from rich.console import Console
 from ..bench import demo as tour, worker
 from ..launch.mpiexec import own_rank
 from .files import check_folder, make_folder, save
-from .options import check_processes, groups as two_groups
+from .options import check_processes, one_or_two_groups
 from .terminal import ProgressDisplay, busy, ended_in_order
 
 SILENCE_LIMIT_SECONDS = 120.0
@@ -22,10 +22,12 @@ NO_PICTURES = 'pictures need: pip install "isthmus[plot]"'
 def _groups(text: str | None, ranks: int | None) -> tuple[int, int]:
     """The sizes of two groups as asked for, or halves of all processes."""
     if text is not None:
-        sizes = two_groups(text)
+        sizes = one_or_two_groups(text)
+        if len(sizes) != 2:
+            raise ValueError(f"--groups {text}: the tour has two groups, as in 4,4")
         if ranks not in (None, sum(sizes)):
             raise ValueError(f"--groups {text} are {sum(sizes)} processes, not {ranks}")
-        return sizes
+        return sizes[0], sizes[1]
     if ranks is None and own_rank() is not None:
         from ..bench.stand import world_size
 

@@ -71,14 +71,6 @@ def integers(text: str, option: str) -> list[int]:
         raise ValueError(f"{option} {text}: must be numbers as in 3,0,5") from None
 
 
-def groups(text: str) -> tuple[int, int]:
-    """The sizes of two groups, read from an option."""
-    sizes = integers(text, "--groups")
-    if len(sizes) != 2 or min(sizes) < 1:
-        raise ValueError(f"--groups {text}: must be the sizes of two groups, as in 4,4")
-    return sizes[0], sizes[1]
-
-
 def check_processes(n: int) -> None:
     """Refuse to start more processes than the machine can bear."""
     max_processes = max(

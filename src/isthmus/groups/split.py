@@ -71,11 +71,6 @@ def _sorting(sort: Sort) -> Callable[[ChainLink, SplitEntry], Dialogue[GroupPlac
     return split
 
 
-def _hash64(link: ChainLink, entry: SplitEntry) -> Dialogue[GroupPlace]:
-    """A split by hash bins, down to parts of at most 64 processes."""
-    return (yield from hash_split(link, entry, 64))
-
-
 SPLIT_ALGORITHMS = {
     entry.name: entry
     for entry in (
@@ -118,7 +113,7 @@ SPLIT_ALGORITHMS = {
         ),
         SplitAlgorithm(
             "hash64",
-            _hash64,
+            partial(hash_split, threshold=64),
             "the same, and parts of at most 64 processes gather their entries",
             encoded=True,
         ),
