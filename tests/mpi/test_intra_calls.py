@@ -13,7 +13,8 @@ from mpi4py import MPI
 import isthmus
 from between import in_order
 from groups import same, values
-from isthmus.choose import times
+from isthmus.choose.choice import Choice, choice
+from isthmus.mpi.arguments import inside
 from isthmus.schedules import registry
 from support import FORMS, agree, done
 from things import equal, python_object
@@ -280,8 +281,13 @@ def test_what_auto_takes_where_it_does_not_leave_it_to_the_library(
     group, monkeypatch, how
 ):
     """The ways that pay in large groups only, taken in a small one."""
-    monkeypatch.setattr(times, "asks", lambda p, machine: True)
-    monkeypatch.setattr(times, "alltoallv", lambda p, n, m: {how: 0.0})
+
+    def chosen(record, sizes, machine, **options):
+        if record.name != "alltoallv":
+            return choice(record, sizes, machine, **options)
+        return Choice(how if sizes["k"] else "bruck", "")
+
+    monkeypatch.setattr(inside, "choice", chosen)
     p, r = group.size, group.rank
     counts = [[(3 * i + j) % 5 for j in range(p)] for i in range(p)]
     sent, got = counts[r], [counts[i][r] for i in range(p)]

@@ -19,11 +19,12 @@ from ..algorithms.alltoallv import digits
 from ..algorithms.moving_entry import EXTRA_ROUNDS
 from ..algorithms.parts.patterns import log2
 from ..algorithms.parts.stages import stage_for
-from ..collectives.collective import BLOCK, SEVERAL, VECTOR, Collective, Sizes
+from ..collectives.collective import BLOCK, INSIDE, SEVERAL, VECTOR, Collective, Sizes
 from ..collectives.known import Equal, Group, listed
 from ..cost.machine import LibraryCalls, Machine
+from ..schedules.hosts import Hosts
 from ..schedules.registry import find
-from . import estimate
+from . import estimate, unequal_hosts
 
 Times: TypeAlias = dict[str, float]
 TimesOf: TypeAlias = Callable[[Collective, Sizes, Machine, bool], Times]
@@ -31,11 +32,16 @@ TimesOf: TypeAlias = Callable[[Collective, Sizes, Machine, bool], Times]
 Contest: TypeAlias = tuple[Times, float]
 ContestOf: TypeAlias = Callable[[Sizes, Machine, bool], Contest]
 
+#: the MPI library's own call among the candidates
+LIBRARY_NAME = "library"
 #: the most peers of a direct exchange: with more, a block crosses a wire too often
 MAX_DIRECT_PEERS = 16
 #: the largest share of another's time that an algorithm may take to be chosen instead,
 #: where both times are estimates
 MARGIN = 0.85
+#: the margin in shared memory if the library does not cut long blocks into pieces: its
+#: loss on short blocks says little about long ones (measured with Open MPI)
+MARGIN_OF_UNCUT_BLOCKS = 0.65
 #: the longest blocks of an Alltoall that libraries send together
 SHORT_ALLTOALL_BYTES = 256
 #: the radices of Bruck's algorithm that are compared
@@ -91,7 +97,9 @@ def _rooted_blocks(
 def _reduction(
     record: Collective, sizes: Sizes, machine: Machine, is_ordered: bool
 ) -> Times:
-    p, q, m = sizes["p"], sizes["q"], sizes["m"]
+    p, q = record.ranks(sizes) if "m" not in sizes else (sizes["p"], sizes["q"])
+    vector = sum(sizes["a"]) if "a" in sizes else p * sizes.get("ka", 0)
+    m = int(sizes.get("m", vector))
     cost = partial(_claimed, machine, record.name)
     shares = "ordered" if is_ordered else "bruck"
     in_shares = {shares: cost(shares, p, q, m, slowdown=machine.changing)}
@@ -165,6 +173,7 @@ def _allgather_between(
 def _allgather_several(
     record: Collective, sizes: Sizes, machine: Machine, is_ordered: bool
 ) -> Times:
+    # which no other choice needs
     from ..algorithms.multi_allgatherv import best_size, ring_rounds
 
     counts = [np.asarray(group, np.int64) for group in sizes["groups"]]
@@ -189,23 +198,6 @@ def _allgather_several(
         most = machine.far * max(sent, total - min(totals))
         times["direct"] = _round(machine, max(peers), most)
     return times
-
-
-def candidates(
-    record: Collective, sizes: Sizes, machine: Machine, is_ordered: bool
-) -> Times:
-    """The candidates between groups, or among several; if `is_ordered`, those that
-    combine in rank order."""
-    times_of: TimesOf = _alltoall_between
-    if record.groups == SEVERAL:
-        times_of = _allgather_several
-    elif record.is_rooted:
-        times_of = _rooted_vector if record.gives == VECTOR else _rooted_blocks
-    elif record.combines:
-        times_of = _reduction
-    elif record.gives == BLOCK:
-        times_of = _allgather_between
-    return times_of(record, sizes, machine, is_ordered)
 
 
 # -- inside a group, beside the MPI library's own call
@@ -297,33 +289,99 @@ def _alltoall(sizes: Sizes, machine: Machine, is_ordered: bool) -> Contest:
     return ours, _as_fast_as_messages(library, machine)
 
 
-def alltoallv(p: int, largest: int, machine: Machine) -> Times:
-    """The times of an Alltoallv whose largest block is known; Bruck's algorithm sends
-    the sizes of blocks before the blocks."""
-    times, of_sizes = (_exchanges(p, k, machine) for k in (largest, 8))
-    ahead = {name: t + of_sizes[name] for name, t in times.items()}
-    return _best_radix({**ahead, "rotated": times["rotated"]})
+def _alltoallv(sizes: Sizes, machine: Machine, is_ordered: bool) -> Contest:
+    """The times by the largest block. For Bruck's algorithm ranks ask for that block,
+    and send the sizes of blocks before the blocks."""
+    p = sizes["p"] if "p" in sizes else len(sizes["table"])
+    largest = sizes["k"] if "k" in sizes else int(np.max(sizes["table"]))
+    direct, of_sizes = _exchanges(p, largest, machine), _exchanges(p, 8, machine)
+    question = log2(p) * machine.alpha
+    ours = {name: t + of_sizes[name] + question for name, t in direct.items()}
+    ours["rotated"] = direct["rotated"]
+    return _best_radix(ours), direct["rotated"]
 
 
-def asks(p: int, machine: Machine) -> bool:
-    """Whether an Alltoallv on p ranks may gain by asking for the largest block.
-
-    True if even empty blocks would gain, together with the messages of their sizes.
-    """
-    times = _exchanges(p, 0, machine)
-    least = log2(p) * machine.alpha + 2 * min(times.values())
-    return least < MARGIN * times["rotated"]
-
-
-def contest(
-    record: Collective, sizes: Sizes, machine: Machine, is_ordered: bool
+def _on_unequal_hosts(
+    record: Collective, sizes: Sizes, machine: Machine, is_ordered: bool, hosts: Hosts
 ) -> Contest:
-    """The candidates inside a group of equal hosts, and the library's own call."""
-    contest_of: ContestOf = _alltoall
-    if record.gives == BLOCK:
-        contest_of = _allgather
+    simulated = partial(_simulated, sizes, machine, is_ordered, hosts)
+    ours = simulated(record.name)
+    if record.gives != VECTOR:
+        # MPICH 5.0.2 takes the binomial algorithm, Open MPI 5.0.11 on few processes the
+        # linear one: where the library's algorithm is the better one, ours is hardly
+        # slower
+        return ours, max(ours["linear"], ours["binomial"])
+    library = ours["binomial"]
+    if not is_ordered:
+        # Rabenseifner's algorithm for long vectors: a reduce-scatter in few rounds and
+        # a gather, which are a scatter and an allgather backwards
+        library = min(library, simulated("bcast")["scatter_allgather"])
+    return ours, library
+
+
+def _simulated(
+    sizes: Sizes, machine: Machine, is_ordered: bool, hosts: Hosts, collective: str
+) -> Times:
+    """The times of a rooted collective's algorithms on unequal hosts."""
+    ranks = {name: sizes[name] for name in ("q", "p", "root") if name in sizes}
+    nbytes = sizes["m"] if "m" in sizes else sizes["k"]
+    known = hosts, nbytes, machine.startup_bytes, not is_ordered
+    return unequal_hosts.times(collective, *known, **ranks)
+
+
+def _with_library(ours: Times, library: float, machine: Machine) -> Times:
+    """The candidates with the library's own call, of whose time an algorithm may take
+    no more than a margin.
+
+    The call is no candidate on a machine without a description of such calls.
+    """
+    level, calls = machine.levels[-1], machine.library
+    if calls is None:
+        return ours
+    is_memory_shared = level.together > 0 and level.changing <= 1
+    is_uncut = is_memory_shared and not calls.piece_bytes
+    margin = MARGIN_OF_UNCUT_BLOCKS if is_uncut else MARGIN
+    return {**ours, LIBRARY_NAME: margin * library}
+
+
+# -- all candidates of a call
+
+
+def candidates(
+    record: Collective,
+    sizes: Sizes,
+    machine: Machine,
+    is_ordered: bool,
+    hosts: Hosts | None,
+) -> Times:
+    """The seconds of all candidates; if `is_ordered`, of those that combine in rank
+    order. `hosts` are those of a call with a root, if unequal."""
+    if record.groups == INSIDE:
+        if hosts is not None:
+            contest = _on_unequal_hosts(record, sizes, machine, is_ordered, hosts)
+        else:
+            contest = _contest_of(record)(sizes, machine, is_ordered)
+        return _with_library(*contest, machine)
+    if hosts is not None:
+        return _simulated(sizes, machine, is_ordered, hosts, record.name)
+    times_of: TimesOf = _alltoall_between
+    if record.groups == SEVERAL:
+        times_of = _allgather_several
     elif record.is_rooted:
-        contest_of = _bcast
+        times_of = _rooted_vector if record.gives == VECTOR else _rooted_blocks
     elif record.combines:
-        contest_of = _allreduce if record.gets == VECTOR else _reduce_scatter
-    return contest_of(sizes, machine, is_ordered)
+        times_of = _reduction
+    elif record.gives == BLOCK:
+        times_of = _allgather_between
+    return times_of(record, sizes, machine, is_ordered)
+
+
+def _contest_of(record: Collective) -> ContestOf:
+    """The times of a collective inside a group of equal hosts."""
+    if record.gives == BLOCK:
+        return _allgather
+    if record.is_rooted:
+        return _bcast
+    if record.combines:
+        return _allreduce if record.gets == VECTOR else _reduce_scatter
+    return _alltoallv if record.is_irregular else _alltoall

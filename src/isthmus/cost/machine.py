@@ -194,10 +194,6 @@ class Machine:
         outermost = replace(self.levels[inner], size=None)
         return replace(self, levels=(*self.levels[:inner], outermost))
 
-    def placed(self, placement: tuple[int, ...]) -> Machine:
-        """The machine with its ranks in the innermost units of a placement."""
-        return replace(self, placement=placement)
-
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of a schedule; `record` keeps its messages and work."""
         from .simulate import simulate  # a choice needs no simulator

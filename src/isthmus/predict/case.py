@@ -48,13 +48,6 @@ class Case:
         return distributions.counts(self.distribution, p, p * k)
 
     @property
-    def totals(self) -> tuple[int, ...]:
-        """The bytes that each group contributes."""
-        if self.record.is_rooted or self.record.combines:
-            return self.each
-        return tuple(n * k for n, k in zip(self.groups, self.each, strict=True))
-
-    @property
     def nodes(self) -> tuple[int, ...]:
         """The node of each process; empty without `per_node`.
 

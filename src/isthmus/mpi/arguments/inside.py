@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose import times
 from ...choose.choice import LIBRARY_NAME, SHORT_BYTES, Choice, check, choice
 from ...choose.tuning import BUILT_IN
 from ...collectives.collective import INSIDE, Sizes
@@ -183,7 +182,8 @@ def allgather_task(
     Python objects, since the MPI library has no call for data in several places.
     """
     sizes, total = recv.sizes, sum(recv.sizes)
-    if algorithm == "auto":
+    is_auto = algorithm == "auto"
+    if is_auto:
         is_irregular = native is None or native.name == "Allgatherv"
         known: Sizes = {"p": len(sizes), "k": sizes[0]}
         if is_irregular:
@@ -191,10 +191,13 @@ def allgather_task(
         record, costs = COLLECTIVES["allgatherv"], partial(_machine_of, context)
         best = choice(record, known, costs)
         log_choice("Allgather" + "v" * is_irregular, best)
-        algorithm, is_faster = best.algorithm, best.name == LIBRARY_NAME
+        algorithm = best.name
+        is_faster = algorithm == LIBRARY_NAME
         if native is not None and leaves_to_library(context, form, total, is_faster):
             algorithm = LIBRARY_NAME
-    if algorithm == LIBRARY_NAME and (native is None or form == INTERNAL):
+    has_no_native = native is None or form == INTERNAL
+    needs_rounds = has_no_native or (form == PERSISTENT and is_auto)
+    if algorithm == LIBRARY_NAME and needs_rounds:
         from ...algorithms.parts.stages import stage_for
 
         algorithm = stage_for(context.p, total)
@@ -465,7 +468,9 @@ def alltoallv(
     contributions: Callable[..., Contributions] | None = None
     if algorithm == "auto":
         machine = context.tuned or BUILT_IN
-        if context.device != "direct" and times.asks(p, machine):
+        best = choice(COLLECTIVES["alltoallv"], {"p": p, "k": 0}, machine).name
+        is_direct = best in (LIBRARY_NAME, "rotated")
+        if context.device != "direct" and not is_direct:
             question = _ask_largest(context, send)
         else:
             algorithm = "rotated"

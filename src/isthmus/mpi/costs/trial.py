@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from mpi4py import MPI
 
+from ...choose.choice import choice
 from ...choose.tried import FLAT, LIBRARY_CALL, WITH_NODE_MEMORY, TrialTimes
 from ...collectives.collective import BLOCK, BLOCKS, NOTHING, VECTOR
 from ...collectives.records import COLLECTIVES
@@ -59,12 +60,14 @@ def trial(context: InterContext, collective: str) -> Trial:
     names = candidates(context, collective)
     columns: dict[int, np.ndarray] = {}
     spent = 0.0
-    sizes = TRIAL_BYTES_ON_NODE if context.one_node else TRIAL_BYTES_BETWEEN_NODES
-    for nbytes in sizes[:1] if record.gives == NOTHING else sizes:
+    tried_bytes = TRIAL_BYTES_ON_NODE if context.one_node else TRIAL_BYTES_BETWEEN_NODES
+    for nbytes in tried_bytes[:1] if record.gives == NOTHING else tried_bytes:
         if spent > TRIAL_SECONDS and len(columns) > 1:
             break
         args = trial_arguments(context, collective, nbytes)
-        algorithms = {FLAT: _flat_algorithm(context, collective, args)}
+        size_names = dict.fromkeys(("m", "ka", "kb"), nbytes)
+        sizes = {"p": context.p, "q": context.q, **size_names}
+        algorithms = {FLAT: choice(record, sizes, context.machine).name}
         new_calls = [
             partial(
                 Call, context, operation, BLOCKING, algorithms.get(name, name), args
@@ -156,21 +159,3 @@ def _turn_seconds(
     for _ in range(per_turn):
         run(new_call())
     return (time.perf_counter() - begin) / per_turn
-
-
-def _flat_algorithm(
-    context: InterContext, collective: str, args: tuple[Any, ...]
-) -> str:
-    """The algorithm that "auto" takes without node memory.
-
-    While the arguments are read, the context has times by which the flat candidate
-    always wins, so that the choice goes the way of every call.
-    """
-    times = context.times
-    times[collective] = TrialTimes((0,), {FLAT: (0.0,)}, {})
-    try:
-        (operation,) = COLLECTIVES[collective].operations
-        call = Call(context, operation, BLOCKING, "auto", args)
-        return call.task().algorithm
-    finally:
-        del times[collective]
