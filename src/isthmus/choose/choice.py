@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,7 +52,8 @@ class Choice:
     """An algorithm, and the reason for the choice."""
 
     name: str
-    why: str
+    #: the reason, or what puts it into words: a call has no time for words unread
+    reason: str | Callable[[], str]
     #: the best algorithm of isthmus, where the library's own call is chosen
     own: str = ""
 
@@ -61,7 +63,8 @@ class Choice:
         return self.own or self.name
 
     def __str__(self) -> str:
-        return f"{self.name}, {self.why}"
+        reason = self.reason if isinstance(self.reason, str) else self.reason()
+        return f"{self.name}, {reason}"
 
 
 def check(collective: str, name: str, commutative: bool = True) -> None:
@@ -98,15 +101,11 @@ def choice(
     else:
         seconds = _claims(record, sizes, costs, is_ordered)
     best = min(seconds, key=lambda name: seconds[name])
-    listed = ", ".join(f"{name} {1e6 * t:.0f} µs" for name, t in seconds.items())
-    why = (
-        f"for {_words(sizes)}: {listed}, as messages take {1e6 * costs.alpha:.1f} µs "
-        f"and {1e9 * costs.beta:.3f} ns a byte"
-    )
+    reason = partial(_reason, sizes, seconds, costs)
     if best != LIBRARY_NAME:
-        return Choice(best, why)
-    del seconds[best]
-    return Choice(best, why, min(seconds, key=lambda name: seconds[name]))
+        return Choice(best, reason)
+    ours = (name for name in seconds if name != LIBRARY_NAME)
+    return Choice(best, reason, min(ours, key=lambda name: seconds[name]))
 
 
 def _claims(
@@ -143,18 +142,21 @@ def _without_costs(
         return Choice(only, "as no rank knows all sizes") if only else None
     (p,) = record.ranks(sizes)
     total, largest = _bytes(p, sizes)
-    case, own = f"for {_words(sizes)}", _for_short(record, p, total, is_ordered)
+    own = _for_short(record, p, total, is_ordered)
     is_short = total < SHORT_BYTES
     is_simple = p == 1 or (p == 2 and ("counts" in sizes or not is_short))
     if record.name == "allgatherv" and is_simple:
         return Choice("ring", "which is one message each way")
     if largest > MAX_INT and (record.is_rooted or record.name in _FOR_GIANTS):
-        return Choice(_FOR_GIANTS.get(record.name, own), f"{case}, more than an int")
+        name = _FOR_GIANTS.get(record.name, own)
+        return Choice(name, "for more bytes than an int can count")
     if hosts is not None:
         is_short = _is_short_on_links(largest, hosts)
     elif record.is_rooted and record.name != "bcast":
         is_short = True  # on equal hosts the library's call is as good as any
-    return Choice(LIBRARY_NAME, case, own) if p <= 2 or is_short else None
+    if p <= 2 or is_short:
+        return Choice(LIBRARY_NAME, partial(_words, sizes), own)
+    return None
 
 
 def _only_candidate(record: Collective) -> str | None:
@@ -209,15 +211,25 @@ def _is_short_on_links(nbytes: int, hosts: Hosts) -> bool:
 # -- reasons
 
 
+def _reason(sizes: Sizes, seconds: times.Times, machine: Machine) -> str:
+    """The times of all candidates, and the costs behind them."""
+    listed = ", ".join(f"{name} {1e6 * t:.0f} µs" for name, t in seconds.items())
+    return (
+        f"{_words(sizes)}: {listed}, as messages take {1e6 * machine.alpha:.1f} µs and "
+        f"{1e9 * machine.beta:.3f} ns a byte"
+    )
+
+
 def _words(sizes: Sizes) -> str:
     """The sizes of a call, by name."""
-    return ", ".join(f"{name} = {_value(size)}" for name, size in sizes.items())
+    values = (f"{name} = {_value(size)}" for name, size in sizes.items())
+    return f"for {', '.join(values)}"
 
 
 def _value(size: Any) -> str:
     if isinstance(size, int):
         return str(size)
-    if np.ndim(size[0] if isinstance(size, Sequence) else 0):
+    if isinstance(size, Sequence) and isinstance(size[0], Sequence | np.ndarray):
         return f"{len(size)} lists"
     group = times.group_of(size)
     return f"{group.total} bytes in {group.n} blocks, the largest {group.largest}"

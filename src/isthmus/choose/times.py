@@ -52,8 +52,8 @@ def _claimed(
     machine: Machine, collective: str, name: str, *sizes: float, slowdown: float = 1.0
 ) -> float:
     """The seconds that an algorithm claims, if bytes take `slowdown` times as long."""
-    entry = find(collective, name).given(startup=machine.startup_bytes)
-    return float(entry.cost(*sizes, machine.alpha, slowdown * machine.beta))
+    cost = find(collective, name).cost
+    return float(cost(*sizes, machine.alpha, slowdown * machine.beta))
 
 
 def _round(machine: Machine, messages: int, nbytes: float = 0.0) -> float:
