@@ -8,9 +8,9 @@ import random
 import numpy as np
 import pytest
 
-from chains import links, members, pickled, random_order, run
+from chains import links, members, pickled, random_order, rounds, run
 from isthmus.groups import scans, trees
-from isthmus.groups.chain import ChainLink, from_addresses, from_size, rounds
+from isthmus.groups.chain import ChainLink, from_addresses, from_size
 
 
 def test_a_link_is_five_numbers():

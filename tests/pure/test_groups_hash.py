@@ -7,9 +7,10 @@ import hashlib
 import pytest
 
 from chains import links, oracle, run
+from isthmus.groups.bins import BIN_BITS
 from isthmus.groups.encoding import encode
 from isthmus.groups.hash_split import MAX_HASH_ITERATIONS, hash_split
-from isthmus.groups.jenkins import BIN_COUNT, HASH_REGIONS, bin_of, one_at_a_time
+from isthmus.groups.jenkins import BIN_COUNT, HASH_BITS, bin_of, one_at_a_time
 from isthmus.groups.split import SPLIT_ALGORITHMS, split
 from isthmus.groups.split_entry import SplitEntry
 
@@ -54,9 +55,10 @@ def test_names_that_hashes_confuse_stay_apart(pair, name):
 
 def test_bins_change_with_the_region_and_then_with_the_rotation():
     code = encode("some colour")
-    bins = [bin_of(code, i) for i in range(4 * HASH_REGIONS)]
+    regions = HASH_BITS // BIN_BITS
+    bins = [bin_of(code, i) for i in range(4 * regions)]
     assert all(0 <= q < BIN_COUNT for q in bins)
-    assert bins[:HASH_REGIONS] != bins[HASH_REGIONS : 2 * HASH_REGIONS]
+    assert bins[:regions] != bins[regions : 2 * regions]
     assert bin_of(b"", 100) == bin_of(b"", 100)  # rotation of next to nothing
 
 

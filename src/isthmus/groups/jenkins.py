@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .bins import BIN_BITS, BIN_COUNT
+from .bins import BIN_COUNT
 
 #: bits of a hash value
 HASH_BITS = 32
-#: parts of a hash value, each of which is enough bits to choose a bin
-HASH_REGIONS = HASH_BITS // BIN_BITS
 _HASH_MASK = (1 << HASH_BITS) - 1
 
 
