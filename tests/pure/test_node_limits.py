@@ -7,7 +7,7 @@ import pytest
 from isthmus.cli import simulate as sim
 from isthmus.cost.placement import on_nodes
 from isthmus.predict.case import Case
-from isthmus.predict.times import limit, simulated
+from isthmus.predict.predict import limit, simulated
 
 MIB = 1 << 20
 #: of 8 nodes with 4 ranks, 8 MiB a node: how far from the limit, at the most

@@ -14,8 +14,13 @@ from isthmus.cli.predict import predicted
 from isthmus.cost.machine import AlphaBeta, Level, Machine, Memory
 from isthmus.distributions import PAPER_DISTRIBUTIONS
 from isthmus.predict.case import Case
-from isthmus.predict.predict import LIBRARY_ALGORITHM, candidates, default, predict
-from isthmus.predict.times import limit
+from isthmus.predict.predict import (
+    LIBRARY_ALGORITHM,
+    candidates,
+    default,
+    limit,
+    predict,
+)
 from isthmus.schedules.registry import algorithms
 from sampling import some
 

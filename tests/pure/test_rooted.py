@@ -11,8 +11,7 @@ from isthmus.algorithms.parts.circulant import cuts
 from isthmus.algorithms.parts.patterns import log2
 from isthmus.cost.machine import AlphaBeta
 from isthmus.predict.case import Case
-from isthmus.predict.predict import predict
-from isthmus.predict.times import limit
+from isthmus.predict.predict import limit, predict
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
 from isthmus.schedules.program import buffer_size, renumber, shift, trim
