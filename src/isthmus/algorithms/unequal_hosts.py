@@ -232,7 +232,7 @@ def _register(name: str, edges: Tree) -> None:
 
     for_blocks: dict[str, Any] = {"cost": doubling_cost, "own_counts": True}
     for_messages: dict[str, Any] = {"cost": bcast.binomial_cost}
-    sums = for_messages | {"commutative": True}
+    sums: dict[str, Any] = {**for_messages, "commutative": True}
     idea = (edges.__doc__ or "").partition("\n")[0]
     for words, program, collectives, claims in (
         ("All data", bcast_, ("bcast",), for_messages),

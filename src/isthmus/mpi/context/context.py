@@ -117,6 +117,7 @@ class Observer(Protocol):
         self, channel: Channel, plan: Plan, call: AnyCall, buffers: list[Any]
     ) -> Operation:
         """An operation that reports to the observer."""
+        ...
 
 
 class Context:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mpi4py import MPI
@@ -46,16 +45,18 @@ class SeveralContext(Context):
         super().__init__(merged, local, limit_of(comm))
         self.sizes, self.group_number = tuple(map(len, members)), group_number
         self.base = sum(self.sizes[:group_number])
+        self._senders = [*range(self.base), *range(self.group.stop, self.comm.size)]
+        self._machine = self.tuned or untuned(self.nodes)
 
     @property
     def group(self) -> range:
         """The numbers of the own group."""
         return range(self.base, self.base + self.sizes[self.group_number])
 
-    @cached_property
+    @property
     def senders(self) -> Sequence[int]:
         """The numbers of all ranks outside the own group."""
-        return [*range(self.base), *range(self.group.stop, self.comm.size)]
+        return self._senders
 
     def who(self, number: int) -> str:
         """The group and rank of a number, in words."""
@@ -72,10 +73,10 @@ class SeveralContext(Context):
         startup, ring = self.machine.startup_bytes, ring_bytes(self.machine)
         return replace(self.placement, startup_bytes=startup, ring_bytes=ring)
 
-    @cached_property
+    @property
     def machine(self) -> Machine:
         """The costs of messages, tuned or a guess, equal on all ranks."""
-        return self.tuned or untuned(self.nodes)
+        return self._machine
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm that a call requests, by default "auto"."""

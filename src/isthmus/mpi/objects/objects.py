@@ -227,7 +227,8 @@ def alltoall(context: InterContext, objs: Sequence[Any] | None) -> list[Any]:
 
 def _encode_all(objs: Sequence[Any] | None, receivers: int) -> list[Parts]:
     """The encoded objects, as many as there are receivers."""
-    if objs is None or len(objects := list(objs)) != receivers:
+    objects = [] if objs is None else list(objs)
+    if objs is None or len(objects) != receivers:
         count = "none" if objs is None else str(len(objects))
         raise ValueError(
             f"expecting {receivers} objects, one for each receiver, got {count}"

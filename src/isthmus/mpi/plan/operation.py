@@ -92,6 +92,7 @@ class AnyCall(Protocol):
 
     def begin_transfer(self, plan: Plan) -> Transfer:
         """Begin the copies from and to devices."""
+        ...
 
 
 class AskingCall(AnyCall, Protocol):
@@ -99,6 +100,7 @@ class AskingCall(AnyCall, Protocol):
 
     def plan_for(self, asked: Plan, answer: bytes) -> Plan:
         """The plan that follows a plan with a question, by the answer."""
+        ...
 
 
 class NativeStarter(AnyCall, Protocol):
@@ -106,6 +108,7 @@ class NativeStarter(AnyCall, Protocol):
 
     def start_native(self, plan: Plan, buffers: Sequence[Any]) -> MPI.Request:
         """Start the MPI library's own call."""
+        ...
 
 
 class Operation:
@@ -353,15 +356,15 @@ class Operation:
                 spec = [buffers[buffer], nbytes, start, _BYTE]
                 requests[slot] = channel.irecv(spec, rank, tag)
             elif kind is Await:
-                try:
-                    for slot in step[0]:  # a complete request is complete at once
-                        test = requests[slot].Test
+                for slot in step[0]:  # a complete request is complete at once
+                    test = requests[slot].Test
+                    try:
                         while not test():
                             if not waits:
                                 return False
                             self._rest(POLLS_BEFORE_YIELD)
-                except MPI.Exception as error:
-                    raise self._explained(error, slot) from None
+                    except MPI.Exception as error:
+                        raise self._explained(error, slot) from None
             elif kind is ReduceLocal:
                 sources, target, written, elements, operator = step
                 op, datatype = self.call.operators[operator]
@@ -493,8 +496,9 @@ class Operation:
         """The error of a message; where the message is too long, in words of the call,
         since MPI names neither the call nor the rank."""
         steps = self.plan.steps
-        kinds = StartReceive | StartTypedReceive
-        receives = (step for step in steps if isinstance(step, kinds))
+        receives = (
+            step for step in steps if isinstance(step, StartReceive | StartTypedReceive)
+        )
         receive = next((step for step in receives if step.slot == slot), None)
         if receive is None or error.Get_error_class() != MPI.ERR_TRUNCATE:
             return error

@@ -93,7 +93,7 @@ def _compiler(
 ) -> Compiler:
     """A compiler that has compiled the rounds of this rank."""
     unit, rounds = schedule.unit, _rounds(schedule, task.ranks, context.number)
-    units = dict.fromkeys(("send", "recv", "tmp", "node"), unit)
+    units: dict[str, int] = dict.fromkeys(("send", "recv", "tmp", "node"), unit)
     scratch = buffer_size(rounds, "tmp") * unit
     places = {"tmp": layout(scratch, TMP)}
     segment = context.channel_of(task.root).segment

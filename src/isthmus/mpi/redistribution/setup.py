@@ -333,7 +333,7 @@ def _check_holes(
     index = tuple(int(i) for i in np.unravel_index(int(first), shape))
     raise MismatchError(
         f"{REDISTRIBUTION_CLASS}: no source has element "
-        f"{index if len(index) > 1 else index[0]}, "
+        f"{index if len(index) != 1 else index[0]}, "
         f"which {context.who(int(wanting_rank))} wants"
     )
 

@@ -41,6 +41,7 @@ class Watched(Protocol):
 
     def begin_if_started(self) -> bool:
         """Begin the call if MPI alone has started the request; True if MPI has."""
+        ...
 
     def finish(self) -> None:
         """Wait for the end of the call, if a call is under way."""

@@ -33,9 +33,11 @@ class Device(Protocol):
     @staticmethod
     def number_of(address: int) -> int:
         """The number of the device with an address."""
+        ...
 
     def pin(self, nbytes: int) -> int:
         """The address of new host memory that the device reads and writes by itself."""
+        ...
 
     def unpin(self, address: int) -> None:
         """Free pinned host memory."""
@@ -56,6 +58,7 @@ class Device(Protocol):
 
     def is_complete(self, event: Any) -> bool:
         """Whether an event has completed."""
+        ...
 
     def wait(self, event: Any) -> None:
         """Wait until an event has completed."""
