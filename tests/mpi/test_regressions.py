@@ -261,6 +261,23 @@ def test_two_threads_in_calls_with_a_limit_get_their_own_results(comm, monkeypat
     agree(comm, bounding.bounded(lambda: "A", TimeLimit(5.0)) == "A")
 
 
+class _Slow(threading.Semaphore):
+    """A semaphore whose release takes so long that others go on meanwhile."""
+
+    def release(self, n: int = 1) -> None:
+        super().release(n)
+        time.sleep(0.05)
+
+
+@pytest.mark.mpi(1)
+def test_a_call_without_a_limit_takes_over_the_worker_of_one_that_just_ended(comm):
+    bounding.bounded(lambda: "A", TimeLimit(5.0))
+    worker = bounding._idle_workers[-1]
+    worker._is_over = _Slow(0)
+    agree(comm, bounding.bounded(lambda: "B", TimeLimit(5.0)) == "B")
+    agree(comm, bounding.bounded(lambda: "C", TimeLimit(None)) == "C")
+
+
 @pytest.mark.parametrize("algorithm", ["node_aware", "direct", "segmented"])
 def test_a_rank_that_sends_more_than_others_expect_is_named(comm, algorithm):
     """In the memory of a node, and by messages; then all are refused."""

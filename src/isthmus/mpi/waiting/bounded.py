@@ -24,7 +24,9 @@ Value = TypeVar("Value")
 class _Worker:
     """A daemon thread that makes blocking calls, one at a time.
 
-    The order of use is `begin`, `is_over` until true, `outcome`.
+    The order of use is `begin`, `is_over` until true, `outcome`; at last `end`. The end
+    is told like a call: a flag that the thread looks at behind a call could already be
+    that of the next caller, whose call nobody would make.
     """
 
     def __init__(self) -> None:
@@ -33,13 +35,15 @@ class _Worker:
         self._call: Callable[[], Any] | None = None
         self._result: Any = None
         self._error: BaseException | None = None
-        #: whether the thread ends after the present call
-        self.is_last = False
         threading.Thread(target=self._run, name="isthmus-call", daemon=True).start()
 
     def begin(self, call: Callable[[], Any]) -> None:
         """Hand a call to the thread."""
         self._call = call
+        self._has_call.release()
+
+    def end(self) -> None:
+        """End the thread, behind the call that it may be in."""
         self._has_call.release()
 
     def is_over(self, seconds: float | None) -> bool:
@@ -58,15 +62,14 @@ class _Worker:
     def _run(self) -> None:
         while True:
             self._has_call.acquire()
-            assert self._call is not None
+            if self._call is None:
+                return
             try:
                 self._result = self._call()
             except BaseException as error:
                 self._error = error
             self._call = None
             self._is_over.release()
-            if self.is_last:
-                break
 
 
 #: workers without a call; the deque's append and pop are atomic
@@ -90,19 +93,20 @@ def bounded(call: Callable[[], Value], limit: TimeLimit) -> Value:
         worker = _idle_workers.pop()
     except IndexError:
         worker = _Worker()
-    worker.is_last = is_unlimited
     worker.begin(call)
     try:
         if not worker.is_over(limit.seconds):
             assert limit.seconds is not None
             raise Stalled(limit.seconds)
     except BaseException:
-        worker.is_last = True  # the thread is still inside MPI
+        worker.end()  # once the thread comes back from MPI
         raise
     # Take the outcome before the worker is idle: another thread could begin a call
     # otherwise, whose outcome would replace this one.
     result, error = worker.outcome()
-    if not is_unlimited:
+    if is_unlimited:
+        worker.end()
+    else:
         _idle_workers.append(worker)
     if error is not None:
         try:
