@@ -180,8 +180,8 @@ class _Call:
     """A call with its data, made once, or again where it has failed.
 
     A persistent call that was set up is started again: to set it up again would be
-    another call, which the other ranks do not make. Where a signal has ended the wait,
-    the call goes on, and is waited for again.
+    another call, which the other ranks do not make. Where an error has ended the wait,
+    the call may go on, and is waited for again.
     """
 
     def __init__(self, series: Series, turn: int) -> None:
@@ -210,7 +210,7 @@ class _Call:
         try:
             if request is not None:
                 request.Wait()
-        except KeyboardInterrupt:
+        except BaseException:
             self._interrupted = request
             raise
 

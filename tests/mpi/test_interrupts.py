@@ -270,6 +270,28 @@ def test_a_first_call_that_is_interrupted_is_not_made_again(comm, monkeypatch):
     groups.free()
 
 
+@pytest.mark.mpi(3)
+def test_the_request_of_the_librarys_own_call_is_not_lost_to_a_signal(
+    comm, monkeypatch
+):
+    """The others have heard of the call: the rank must not begin it again, and who
+    waits in the call after it hears of that."""
+    from isthmus.mpi import forms
+
+    def interrupted(*_):
+        raise Signalled
+
+    ours = isthmus.Intracomm(comm.Dup())
+    send, recv = np.ones(2), np.zeros(2 * comm.size)
+    with monkeypatch.context() as patch:
+        if comm.rank == 1:
+            patch.setattr(forms, "holding", interrupted)
+        error = raised(ours.Iallgather, send, recv, algorithm="native")
+    agree(comm, isinstance(error, Signalled) == (comm.rank == 1), repr(error))
+    later = raised(lambda: ours.Iallgather(send, recv, algorithm="native").Wait())
+    agree(comm, isinstance(later, RuntimeError), repr(later))
+
+
 @pytest.mark.mpi(2)
 def test_wrong_arguments_leave_a_communicator_as_good_as_before(comm):
     groups = pair(comm, 1)

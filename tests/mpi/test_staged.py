@@ -364,6 +364,29 @@ def test_the_librarys_persistent_request_is_freed_too(comm):
 
 
 @stands_in
+@pytest.mark.skipif(not has_persistent_collectives(), reason="before MPI 4")
+def test_gaps_on_one_device_are_kept_by_the_librarys_persistent_call(comm):
+    """The call was set up with the arguments, so nothing of ours unpacks the data."""
+    ours = isthmus.Intracomm(comm.Dup())
+    n, step = 500, 1 + (comm.rank == 0)
+    spaced = MPI.DOUBLE.Create_resized(0, 8 * step).Commit()
+    send, recv = np.ones(n), np.full(n * comm.size * step, -1.0)
+    recv = on_device(recv) if comm.rank == 0 else recv
+    request = ours.Allgather_init(send, [recv, n, spaced], algorithm="library")
+    for turn in range(3):
+        send[:] = 10 * turn + comm.rank
+        request.Start()
+        request.Wait()
+        content = recv.get() if comm.rank == 0 else recv
+        wanted = np.repeat(10.0 * turn + np.arange(comm.size), n)
+        agree(comm, (content[::step] == wanted).all(), f"{turn}: {content[:4]}")
+        agree(comm, step == 1 or (content[1::2] == -1).all(), "a gap is written")
+    request.Free()
+    spaced.Free()
+    ours.Free()
+
+
+@stands_in
 def test_copies_wait_for_the_producer(comm, stand_in):
     groups = pair(comm, 1)
     send, recv = on_device(np.ones(3)), on_device(np.zeros(3))

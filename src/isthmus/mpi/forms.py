@@ -157,8 +157,14 @@ def begin(comm: MPI.Comm, context: Context, call: Call) -> MPI.Request:
         channel = context.channel if plan.is_of_all else context.channel_for(plan)
         return start(operation_of(channel, plan, call))
     native, buffers = _native_buffers(call, plan)
-    request = native.nonblocking(comm, call, buffers)
-    return holding(request, context, call, buffers)
+    start_native = native.nonblocking(comm, call, buffers)
+    try:  # once the call is started, a signal must not lose the request
+        return holding(start_native(), context, call, buffers)
+    except (TypeError, ValueError, MPI.Exception):  # the arguments are refused
+        raise
+    except BaseException as error:
+        orphan = call, buffers
+        raise context.failed(error, call.name, "native", orphan=orphan) from None
 
 
 def _native_buffers(call: Call, plan: Plan) -> tuple[NativeCall, list[Any]]:

@@ -170,8 +170,14 @@ class Call:
         ]
 
     def arranged(self) -> Arrangement:
-        """The data of the task as buffers, with memory to stage data with gaps."""
+        """The data of the task as buffers, with memory to stage data with gaps.
+
+        A persistent call of the MPI library's was set up with the arguments: it has no
+        buffers of ours, and packs and unpacks data with gaps itself.
+        """
         task = self.task()
+        if self.prequest is not None:
+            return Arrangement(copies=self.copies)
         if task.operator is not None:
             self.operators = ((task.operator.op, task.operator.datatype),)
         arranged = arrange(task)
@@ -258,7 +264,7 @@ class Call:
             self.prequest.Start()
             return self.prequest
         assert plan.native is not None and self.comm is not None
-        return plan.native.nonblocking(self.comm, self, buffers)
+        return plan.native.nonblocking(self.comm, self, buffers)()
 
     # -- the plan
 

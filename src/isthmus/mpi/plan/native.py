@@ -103,11 +103,10 @@ class NativeCall:
 
     def nonblocking(
         self, comm: MPI.Comm, call: Call, buffers: Sequence[Any]
-    ) -> MPI.Request:
-        """Start the nonblocking call."""
+    ) -> Callable[[], MPI.Request]:
+        """The nonblocking call, not yet started."""
         method = getattr(call.context.native_class, f"I{self.name.lower()}")
-        request: MPI.Request = method(comm, *self.arguments(call, buffers))
-        return request
+        return partial(method, comm, *self.arguments(call, buffers))
 
     def persistent(
         self, comm: MPI.Comm, call: Call, buffers: Sequence[Any], info: MPI.Info

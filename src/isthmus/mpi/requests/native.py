@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from mpi4py import MPI
@@ -23,15 +24,22 @@ def _wait(request: Any, status: MPI.Status | None) -> Literal[True]:
     """
     context: Context = request._context
     try:
-        if not until(request.Get_status, context.limit, context.check_lost):
+        if not until(request.Get_status, context.limit, partial(_check, context)):
             assert context.limit.seconds is not None
             raise Stalled(context.limit.seconds)
         return MPI.Request.Wait(request, status)
     except Exception as error:
         is_ours = isinstance(error, Stalled) or context.has_lost(error)
-        if not is_ours:
+        if context.is_broken or not is_ours:
             raise
         raise context.failed(error, "request", "native", orphan=request) from None
+
+
+def _check(context: Context) -> None:
+    """Raise if a rank failed in a call, or a process was lost; of a freed communicator
+    nothing more is heard."""
+    if not context.is_freed:
+        context.channel.check()
 
 
 class NativeRequest(MPI.Request):
