@@ -77,8 +77,3 @@ def oracle(
         for a in addresses:
             placements[a] = (from_addresses(a, addresses), number, len(ordered))
     return placements
-
-
-def rounds(n: int) -> int:
-    """⌈log n⌉: the rounds of a scan on a chain of n."""
-    return (n - 1).bit_length() if n > 0 else 0

@@ -8,9 +8,9 @@ import random
 import numpy as np
 import pytest
 
-from chains import links, members, pickled, random_order, rounds, run
+from chains import links, members, pickled, random_order, run
 from isthmus.groups import scans, trees
-from isthmus.groups.chain import ChainLink, from_addresses, from_size
+from isthmus.groups.chain import ChainLink, from_addresses, from_size, rounds
 
 
 def test_a_link_is_five_numbers():

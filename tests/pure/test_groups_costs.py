@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from chains import links, rounds, run
+from chains import links, run
 from isthmus.groups import scans, sorts, vm, vm_batch
-from isthmus.groups.chain import from_size
+from isthmus.groups.chain import from_size, rounds
 from isthmus.groups.dialogue import WORD_BYTES
 from isthmus.groups.encoding import encode
 from isthmus.groups.hash_split import hash_split

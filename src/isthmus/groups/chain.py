@@ -60,3 +60,8 @@ def from_addresses(address: int, chain: Sequence[int]) -> ChainLink | None:
     i, n = chain.index(address), len(chain)
     left = chain[i - 1] if i > 0 else None
     return ChainLink(i, n, address, left, chain[i + 1] if i < n - 1 else None)
+
+
+def rounds(n: int) -> int:
+    """⌈log n⌉: the rounds of a scan on a chain of n."""
+    return (n - 1).bit_length() if n > 0 else 0
