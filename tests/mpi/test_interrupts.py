@@ -293,6 +293,31 @@ def test_the_request_of_the_librarys_own_call_is_not_lost_to_a_signal(
 
 
 @pytest.mark.mpi(2)
+@pytest.mark.parametrize("kind", [TimeoutError, Signalled, KeyboardInterrupt])
+def test_what_a_signal_raises_while_arguments_are_read_is_not_lost(
+    comm, monkeypatch, kind
+):
+    """Arguments that have no values are read in another way: not so a signal's error.
+    Nobody has heard of the call, which is made again."""
+    from isthmus.mpi.arguments import call
+
+    def interrupted(*_):
+        raise kind
+
+    groups = pair(comm, 1)
+    send, recv = np.ones(4), np.zeros(4)
+    for _ in range(2):
+        if comm.rank == 0:
+            with monkeypatch.context() as patch:
+                patch.setattr(call, "values_of", interrupted)
+                with pytest.raises(kind):
+                    groups.ours.Allreduce(send, recv)
+        groups.ours.Allreduce(send, recv)
+        agree(comm, (recv == 1).all(), str(recv))
+    groups.free()
+
+
+@pytest.mark.mpi(2)
 def test_wrong_arguments_leave_a_communicator_as_good_as_before(comm):
     groups = pair(comm, 1)
     inter, recv = groups.ours, np.empty(4)

@@ -26,7 +26,7 @@ from ..plan.question import Question
 from ..plan.task import Task
 from .of_record import reader_of
 from .readers import BLOCKING, INTERNAL, NONBLOCKING, PERSISTENT
-from .values import OF_ONE_BUFFER, DeviceArgument, values_of
+from .values import OF_ONE_BUFFER, READING_ERRORS, DeviceArgument, values_of
 
 if TYPE_CHECKING:
     from ..buffers.devices.staged import Copies
@@ -120,7 +120,7 @@ class Call:
             context, error = self.context, self._error
             algorithm = context.asked_for(self.name, self.algorithm)
             is_native = algorithm == "native"
-            is_signal = not isinstance(error, Exception | None)
+            is_signal = error is not None and not isinstance(error, READING_ERRORS)
             # most errors are left to the reader, which says what is wrong; mpi4py's own
             # call has no reader
             is_unread = is_native and context.checked
@@ -215,7 +215,7 @@ class Call:
         prefix = self.name, self.form, self.algorithm, "on device", copies.values
         try:
             self.values, self.memories = values_of(self.args, *prefix)
-        except Exception as error:
+        except READING_ERRORS as error:
             self._error = error
 
     def _try_direct(self) -> bool:
@@ -230,7 +230,7 @@ class Call:
             self.values, self.memories = values_of(
                 self.args, *prefix, may_be_device=True
             )
-        except Exception:
+        except READING_ERRORS:
             return False
         if not calls.is_direct(self.plan()):
             self.values, self._task = None, None

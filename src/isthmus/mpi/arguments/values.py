@@ -34,6 +34,21 @@ class DeviceArgument(UnknownValue):
     """An argument in the memory of a device."""
 
 
+#: the errors of arguments that have no values or cannot be read; any other is that of a
+#: signal handler, as `TimeoutError` from an alarm
+READING_ERRORS = (
+    UnknownValue,
+    TypeError,
+    ValueError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    BufferError,
+    NotImplementedError,
+    MPI.Exception,
+)
+
+
 def values_of(
     args: tuple[Any, ...], name: str, *prefix: Any, may_be_device: bool = False
 ) -> tuple[tuple[Any, ...], list[MPI.memory | None]]:
