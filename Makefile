@@ -34,7 +34,7 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 # Each step runs whatever became of the one before; make fails if any of them did. The
 # targets of a step run side by side, as the two installations do: MPI tests often wait,
 # and leave the cores to what never does. Not the MPI tests of both libraries, though:
-# ranks that wait for a core poll meanwhile, and all took a quarter more processor time.
+# ranks that wait for a core poll meanwhile, and all takes up to a fifth more of the cores.
 test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (about nine minutes on two cores)
 	@$(MAKE) --no-print-directory -j2 .venv/mpich/.all .venv/openmpi/.all
 	@failed=; \
