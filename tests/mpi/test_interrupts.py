@@ -293,6 +293,25 @@ def test_the_request_of_the_librarys_own_call_is_not_lost_to_a_signal(
 
 
 @pytest.mark.mpi(2)
+@pytest.mark.parametrize("limit", [None, 20.0])
+@pytest.mark.parametrize("form", ["Allreduce", "Iallreduce"])
+def test_a_call_that_mpi4py_refuses_leaves_no_trace(comm, form, limit):
+    """Here for a buffer that must not be written."""
+    ours = isthmus.Intracomm(comm.Dup())
+    ours.timeout = limit
+    send, recv = np.ones(4), np.zeros(4)
+    recv.flags.writeable = False
+    error = raised(getattr(ours, form), send, recv, algorithm="native")
+    agree(comm, isinstance(error, BufferError | ValueError), repr(error))
+    recv = np.zeros(4)
+    request = getattr(ours, form)(send, recv, algorithm="native")
+    if request is not None:
+        request.Wait()
+    agree(comm, (recv == comm.size).all(), str(recv))
+    ours.Free()
+
+
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("kind", [TimeoutError, Signalled, KeyboardInterrupt])
 def test_what_a_signal_raises_while_arguments_are_read_is_not_lost(
     comm, monkeypatch, kind

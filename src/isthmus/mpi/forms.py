@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from .arguments.call import Call
+from .arguments.values import READING_ERRORS
 from .context import checked
 from .plan.operation import Operation
 from .plan.steps import FURTHER
@@ -120,7 +121,7 @@ def _run_native(
             bounded(native_call, context.limit)
         else:
             native_call()
-    except (TypeError, ValueError):  # mpi4py refuses the arguments
+    except (TypeError, ValueError, BufferError):  # mpi4py refuses the arguments
         raise
     except BaseException as error:
         is_lost = context.has_lost(error)
@@ -160,7 +161,7 @@ def begin(comm: MPI.Comm, context: Context, call: Call) -> MPI.Request:
     start_native = native.nonblocking(comm, call, buffers)
     try:  # once the call is started, a signal must not lose the request
         return holding(start_native(), context, call, buffers)
-    except (TypeError, ValueError, MPI.Exception):  # the arguments are refused
+    except READING_ERRORS:  # mpi4py or the library refuses the arguments
         raise
     except BaseException as error:
         orphan = call, buffers
